@@ -1,0 +1,20 @@
+"""The error a person can cause: one sentence on what was wrong and one on what to do."""
+
+
+class MleRlError(Exception):
+    """Raised for every mistake that a user can make and mend.
+
+    The message is complete by itself: what was wrong, and what to do. Command line and notebooks
+    show it without a traceback; anything else that escapes is a bug and keeps its traceback.
+    """
+
+
+def unknown_name(kind: str, name: str, known) -> MleRlError:
+    """The error for a name that does not exist; lists the names that do.
+
+    Args:
+        kind: What was looked for, for example ``"task"``.
+        name: The name that was asked for.
+        known: The names that exist.
+    """
+    return MleRlError(f"There is no {kind} {name!r}. Known: {', '.join(sorted(known))}.")

@@ -1,0 +1,126 @@
+"""The records that travel along the path, from a program to a trained rollout.
+
+Plain frozen dataclasses without behaviour. Times are in seconds (``_s``), memory in MiB (``_mb``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Status = Literal["ok", "error", "timeout", "out_of_memory", "killed", "rejected"]
+PromptKind = Literal["scratch", "improve"]
+
+STAGES = (
+    "packages_imported",
+    "data_loaded",
+    "model_defined",
+    "training_loss_seen",
+    "model_trained",
+    "validation_score_seen",
+    "test_labels_predicted",
+)
+"""The stages that instrumentation can credit (paper, section 2), in the order programs reach them."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the policy wrote: a plan of a sentence or more, and one Python program."""
+
+    plan: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one program may use. Exceeding a limit ends the program, never the run."""
+
+    timeout_s: float = 10.0
+    memory_mb: int = 2048
+    cpu_cores: int = 1
+    output_bytes: int = 65_536
+    disk_mb: int = 64
+    processes: int = 32
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A stage that the running program really reached, with the value seen there, if any."""
+
+    stage: str
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What happened when a program ran in the sandbox.
+
+    Attributes:
+        status: Decided from outside the program, by the kernel and by what lies on disk.
+        duration_s: Wall clock of the program alone, without start-up, queueing or grading.
+        cpu_s: CPU time of the program and its children.
+        markers: Stages that it reached, each stage once, in the order first reached.
+        submission: The bytes of ``submission.csv``, or None when there is none to grade.
+        submission_problem: Why a submission that exists cannot be read (a link, too large, ...).
+        isolation: The isolation that was really in force, for example ``"isolated: landlock 7, pid, net"``.
+        replayed: True when this comes from a recorded execution and nothing ran.
+    """
+
+    status: Status
+    stdout: str
+    stderr: str
+    duration_s: float
+    cpu_s: float
+    peak_memory_mb: float
+    isolation: str
+    markers: tuple[Marker, ...] = ()
+    submission: bytes | None = None
+    submission_problem: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    replayed: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An execution, graded. Scores are in the units and the direction of the task's metric.
+
+    A score of 0.0 is a valid score; an invalid submission has no score and says why.
+    """
+
+    stages: tuple[str, ...]
+    valid: bool
+    reward_score: float | None = None
+    final_score: float | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """One sampled program on its way through the queue to the learner.
+
+    Attributes:
+        prompt_ids: Token ids of the prompt; lists of unequal length, no padding.
+        completion_ids: Token ids that were sampled, end-of-text included when it was sampled.
+        logprobs: Log-probability of each completion token under the policy that sampled it,
+            at the sampling temperature.
+        model_version: Number of learner updates that policy had seen.
+        group: Rollouts that share a baseline (task and prompt kind) share this text.
+        dispatched_at, started_at, finished_at: Seconds on the clock of the run (live or virtual).
+    """
+
+    id: int
+    task: str
+    prompt_kind: PromptKind
+    group: str
+    prompt_ids: tuple[int, ...]
+    completion_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    model_version: int
+    dispatched_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    program: Program | None = None
+    execution: Execution | None = None
+    outcome: Outcome | None = None
+    reward: float | None = None
