@@ -1,7 +1,7 @@
 """Read a submission as text and check it; every fault has its own sentence.
 
-Nothing here knows the answers. Cells stay text until the metric's kind of prediction says what they
-are, so ids such as ``001``, ``1e5`` or ``NA`` survive, and rows are matched by id, never by position.
+Nothing here knows the answers. Cells stay text until the metric says what they are, so ids such as
+``001``, ``1e5`` or ``NA`` survive, and rows are matched by id, never by position.
 """
 
 from __future__ import annotations

@@ -17,11 +17,26 @@ from pathlib import Path
 from mle_rl.errors import MleRlError
 
 _SKIPPED_FOLDERS = frozenset(
-    "tests testing _testing externals _vendored _external array_api_compat array_api_extra "
-    "sandbox".split()
+    {
+        "tests",
+        "testing",
+        "_testing",
+        "externals",
+        "_vendored",
+        "_external",
+        "array_api_compat",
+        "array_api_extra",
+        "sandbox",
+    }
 )
 _SKIPPED_FILES = frozenset(
-    "_distributor_init.py _distributor_init_local.py __config__.py _version.py version.py".split()
+    {
+        "_distributor_init.py",
+        "_distributor_init_local.py",
+        "__config__.py",
+        "_version.py",
+        "version.py",
+    }
 )
 """Written when a wheel is built, so not the same on every platform."""
 _NAMES = re.compile(

@@ -1,7 +1,7 @@
 """How often does a person see a doctor this year? (table, RMSLE)
 
-The full file of the RAND Health Insurance Experiment, which statsmodels ships beside the reduced one
-of its data set ``randhie``: 20,190 person-years with the history of each person.
+The full file of the RAND Health Insurance Experiment, which statsmodels ships beside the reduced
+one of its data set ``randhie``: 20,190 person-years with the history of each person.
 """
 
 from __future__ import annotations
