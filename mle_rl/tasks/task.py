@@ -5,8 +5,8 @@
     <id>/prepared/public/    description.md, train.csv, test.csv, sample_submission.csv, ...
     <id>/prepared/private/   the answers; never visible to a program
 
-The rows of ``test.csv`` belong in secret to the *reward* split, whose score trains the policy, or to
-the *final* split, which is scored for reporting only. Only the private answers know which.
+The rows of ``test.csv`` belong in secret to the *reward* split, whose score trains the policy, or
+to the *final* split, which is scored for reporting only. Only the private answers know which.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def fingerprint(prepared: Path) -> str:
 
 
 def hash_files(files: Iterable[tuple[str, bytes]]) -> str:
-    """SHA-256 over pairs of name and content; lengths are hashed too, so pairs cannot run together."""
+    """SHA-256 over names, lengths and contents, so that pairs cannot run together."""
     digest = hashlib.sha256()
     for name, content in files:
         digest.update(f"{name}\n{len(content)}\n".encode())

@@ -29,8 +29,8 @@ of prose from a docstring, say which library it was written for.
 - `sample_submission.csv`: a valid submission that knows nothing.
 
 Paragraphs were taken from the source files of the installed libraries, put on one line, and freed
-of the names and usual aliases of the libraries, which read `LIB`. No source file gives paragraphs to
-both `train.csv` and `test.csv`. The classes are equally frequent: {classes}.
+of the names and usual aliases of the libraries, which read `LIB`. No source file gives paragraphs
+to both `train.csv` and `test.csv`. The classes are equally frequent: {classes}.
 
 ## Evaluation
 

@@ -12,8 +12,8 @@ _PHOTOGRAPHS = {"china.jpg": "temple", "flower.jpg": "flower"}
 _PAGE = """\
 # Where was this patch cut?
 
-Two photographs, a Chinese temple and a flower, were cut into square patches of 12 x 12 pixels. Given
-one patch, say which photograph it comes from and in which sixth of that photograph it lay.
+Two photographs, a Chinese temple and a flower, were cut into square patches of 12 x 12 pixels.
+Given one patch, say which photograph it comes from and in which sixth of that photograph it lay.
 
 ## Data
 
