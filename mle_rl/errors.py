@@ -8,6 +8,10 @@ class MleRlError(Exception):
     show it without a traceback; anything else that escapes is a bug and keeps its traceback.
     """
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback; the cell fails all the same."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 def unknown_name(kind: str, name: str, known) -> MleRlError:
     """The error for a name that does not exist; lists the names that do.

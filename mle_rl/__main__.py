@@ -1,0 +1,118 @@
+"""Command line: ``python -m mle_rl tasks | check | notebooks | outputs``.
+
+A mistake of the user's becomes one sentence and exit code 2, Ctrl-C one sentence and 130;
+anything else is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Sequence
+
+from mle_rl import __version__
+from mle_rl.errors import MleRlError
+from mle_rl.notebook import PROFILES, profile, results_folder
+
+DESCRIPTION = "Tasks, sandbox and notebooks of the project, from the command line."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except MleRlError as error:
+        print(f"mle_rl: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as interrupt:
+        print(f"\nmle_rl: {interrupt if interrupt.args else 'Interrupted.'}", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mle_rl", description=DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"mle_rl {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    tasks = commands.add_parser("tasks", help="list the offline tasks; builds them on first use")
+    tasks.set_defaults(command=_tasks)
+
+    check = commands.add_parser("check", help="say what isolation this machine can enforce")
+    check.set_defaults(command=_check)
+
+    notebooks = commands.add_parser("notebooks", help="execute the notebooks in order")
+    notebooks.set_defaults(command=_notebooks)
+    notebooks.add_argument("--resume", action="store_true", help="leave out what is unchanged")
+    notebooks.add_argument(
+        "-p",
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="replace a value of the cell tagged 'parameters'; may be repeated",
+    )
+    outputs = commands.add_parser("outputs", help="put the outputs of a run into the notebooks")
+    outputs.set_defaults(command=_outputs)
+    for command, profiles in ((notebooks, PROFILES), (outputs, PROFILES[1:])):
+        command.add_argument(
+            "--profile", choices=profiles, help="default: MLE_RL_PROFILE, else quick"
+        )
+        command.add_argument(
+            "--only", nargs="+", default=[], metavar="NN", help="numbers, or beginnings of names"
+        )
+    return parser
+
+
+def _tasks(options: argparse.Namespace) -> None:
+    from mle_rl import tasks
+
+    for name in tasks.names():
+        task = tasks.load(name)
+        board = tasks.leaderboard(task)
+        better = "higher" if task.higher_is_better else "lower"
+        print(f"{task.id}: {task.title}. {task.kind}; {task.metric}, {better} is better.")
+        print(f"  {len(tasks.reference_programs(task))} reference programs, {board}")
+
+
+def _check(options: argparse.Namespace) -> None:
+    from mle_rl import sandbox
+
+    print(sandbox.check())
+
+
+def _notebooks(options: argparse.Namespace) -> None:
+    from mle_rl import notebook_runner
+
+    notebook_runner.run(
+        notebook_runner.find(only=options.only),
+        options.profile or profile(),
+        resume=options.resume,
+        parameters=[_parameter(text) for text in options.parameter],
+    )
+
+
+def _outputs(options: argparse.Namespace) -> None:
+    from mle_rl import notebook_outputs, notebook_runner
+
+    settings_profile = options.profile or profile()
+    settings = notebook_runner.Settings(settings_profile, results_folder(settings_profile))
+    for path in notebook_runner.find(only=options.only):
+        notebook_outputs.adopt(settings.executed(path), path)
+        print(f"{path.name}: outputs of the {settings_profile} profile")
+
+
+def _parameter(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise MleRlError(f"{text!r} is not NAME=VALUE, as in '-p steps=10'.")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value  # a bare word is a text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""What a notebook shows: errors hidden in widgets, and outputs fit to be committed.
+
+Committed outputs are text, tables and PNG. Execution counts, widgets, timings, progress bars and
+everything that names a machine are taken out, so that a diff shows changed results only.
+"""
+
+from __future__ import annotations
+
+import copy
+import platform
+import re
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from mle_rl.errors import MleRlError
+from mle_rl.notebook import project_root
+
+WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+KEPT_TYPES = ("image/png", "text/html", "text/latex", "text/markdown", "text/plain")
+
+
+def first_widget_error(content: NotebookNode) -> str | None:
+    """The error that an output widget caught, if any.
+
+    A callback of ``interact`` that raises writes its error into the widget; the cell succeeds.
+    """
+    models = content.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
+    for model in models.values():
+        for output in model.get("state", {}).get("outputs", ()):
+            if output.get("output_type") == "error":
+                return f"{output['ename']}: {output['evalue']}"
+    return None
+
+
+def stripped(content: NotebookNode) -> NotebookNode:
+    """A copy of an executed notebook as it may be committed."""
+    content = copy.deepcopy(content)
+    content.metadata = NotebookNode(
+        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
+        language_info={"name": "python"},
+    )
+    for cell in content.cells:
+        cell.metadata = NotebookNode({k: v for k, v in cell.metadata.items() if k == "tags"})
+        if cell.cell_type == "code":
+            cell.execution_count = None
+            cell.outputs = [kept for out in cell.outputs if (kept := _stripped_output(out))]
+    return content
+
+
+def adopt(executed: Path, notebook: Path) -> None:
+    """Put the outputs of an executed copy into the committed notebook.
+
+    Raises:
+        MleRlError: There is no executed copy, or the notebook has changed since.
+    """
+    if not executed.is_file():
+        raise MleRlError(
+            f"Notebook {notebook.stem} has no executed copy {executed}: run "
+            f"'python -m mle_rl notebooks --only {notebook.stem}' first."
+        )
+    done, now = nbformat.read(executed, as_version=4), nbformat.read(notebook, as_version=4)
+    if [cell.source for cell in done.cells] != [cell.source for cell in now.cells]:
+        raise MleRlError(
+            f"Notebook {notebook.stem} has changed since it was executed (or was executed with "
+            "other parameters): execute it again, then take over its outputs."
+        )
+    write_notebook(stripped(done), notebook)
+
+
+def write_notebook(content: NotebookNode, path: Path) -> None:
+    """Write a notebook as the repository keeps it: one space of indent, one newline at the end."""
+    nbformat.validate(content)
+    text = nbformat.writes(content, version=4, indent=1, ensure_ascii=False, sort_keys=True)
+    path.write_text(text.rstrip("\n") + "\n", encoding="utf-8", newline="\n")
+
+
+def _stripped_output(output: NotebookNode) -> NotebookNode | None:
+    if output.output_type == "stream":
+        output.text = _impersonal(_without_progress_bars(output.text))
+        return output if output.text.strip() else None
+    if output.output_type == "error":
+        raise MleRlError("A notebook that shows an error cannot be committed: mend it first.")
+    if WIDGET_VIEW in output.data:
+        return None
+    output.data = {kind: output.data[kind] for kind in KEPT_TYPES if kind in output.data}
+    output.data = {
+        kind: value if kind == "image/png" else _impersonal("".join(value))
+        for kind, value in output.data.items()
+    }
+    output.metadata = {}
+    if output.output_type == "execute_result":
+        output.execution_count = None
+    return output
+
+
+def _without_progress_bars(text: str) -> str:
+    """What is left on a terminal: a carriage return takes the cursor back over its line."""
+    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
+
+
+def _impersonal(text: str) -> str:
+    machine = {str(project_root()): ".", str(Path.home()): "~", platform.node(): "localhost"}
+    for name, shown in machine.items():
+        if name:
+            text = re.sub(rf"{re.escape(name)}(?!\w)", shown, text)
+    return re.sub(r" at 0x[0-9a-f]+", "", text)

@@ -1,0 +1,295 @@
+"""Execute the numbered notebooks in order, each in a fresh kernel, and say how far they are.
+
+What a run leaves lies in the results folder of its profile: figures and tables in a folder per
+notebook, executed copies in ``executed/``. In the smoke profile everything goes to a temporary
+folder, which is removed when all went well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from traitlets.config import Config
+
+from mle_rl.errors import MleRlError
+from mle_rl.notebook import project_root, results_folder, unwritable
+from mle_rl.notebook_outputs import first_widget_error
+
+INTERRUPT_GRACE_S = 10.0
+"""How long an interrupted cell may take to close its workers before its kernel is killed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run notebooks.
+
+    Attributes:
+        profile: Passed to the notebooks as ``MLE_RL_PROFILE``.
+        results: Folder of this profile; notebooks get it as ``MLE_RL_RESULTS``.
+        resume: Leave out notebooks that were executed with the same content and library before.
+        parameters: Values that replace those of the cell tagged ``parameters``.
+    """
+
+    profile: str
+    results: Path
+    resume: bool = False
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def executed(self, notebook: Path) -> Path:
+        """Where the executed copy of a notebook lies."""
+        return self.results / "executed" / notebook.name
+
+
+def find(folder: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
+    """The numbered notebooks of a folder in order, or those whose names begin with ``only``.
+
+    Raises:
+        MleRlError: No such folder or notebook.
+    """
+    folder = folder or project_root() / "notebooks"
+    found = sorted(folder.glob("[0-9][0-9]*_*.ipynb"))
+    if not found:
+        raise MleRlError(
+            f"There are no numbered notebooks in {folder}: run from a checkout of the project."
+        )
+    missing = [prefix for prefix in only if not any(p.name.startswith(prefix) for p in found)]
+    if missing:
+        names = ", ".join(path.stem for path in found)
+        raise MleRlError(f"No notebook begins with {missing[0]!r}. Known: {names}.")
+    return [path for path in found if not only or path.name.startswith(tuple(only))]
+
+
+def run(notebooks: Iterable[Path], profile: str, *, resume: bool = False, parameters=()) -> None:
+    """Execute notebooks in order; stop at the first that fails.
+
+    Raises:
+        MleRlError: A cell failed, a widget shows an error, a kernel died, or the results folder
+            cannot be written. Names the notebook, the cell, the error, and the executed copy.
+    """
+    notebooks = list(notebooks)
+    results = results_folder(profile)
+    temporary = results.is_relative_to(tempfile.gettempdir()) and "MLE_RL_RESULTS" not in os.environ
+    settings = Settings(profile, results, resume, dict(parameters))
+    start = time.monotonic()
+    for position, path in enumerate(notebooks, 1):
+        execute(path, settings, Progress(f"[{position}/{len(notebooks)}] {path.stem}"))
+    figures = len(list(results.glob("*/*.png")))
+    took = clock(time.monotonic() - start)
+    if temporary:
+        shutil.rmtree(results)
+        print(f"{len(notebooks)} notebooks in {took}; {figures} figures were made and removed.")
+    else:
+        print(f"{len(notebooks)} notebooks in {took}; {figures} figures are in {results}")
+
+
+def execute(path: Path, settings: Settings, progress: Progress) -> None:
+    """Execute one notebook in a fresh kernel and keep the executed copy."""
+    content = _read(path, settings.parameters)
+    digest = fingerprint(content)
+    copy = settings.executed(path)
+    if settings.resume and _was_executed(copy, digest, settings.profile):
+        progress.done("unchanged since it was executed, left out")
+        return
+    _save(content, copy)
+    client = _Client(
+        content,
+        kernel_name="python3",
+        timeout=None,
+        resources={"metadata": {"path": str(path.parent)}},
+        config=Config(KernelManager={"transport_encryption": "auto"}),  # its ports are TCP
+        startup_timeout=180,
+    )
+    client.progress = progress
+    progress.cells = sum(cell.cell_type == "code" for cell in content.cells)
+    try:
+        _drive(client, _environment(settings), progress)
+    except (CellExecutionError, RuntimeError) as error:
+        raise _failure(path, content, error, copy) from None
+    finally:
+        _save(content, copy)
+    if problem := first_widget_error(content):
+        raise MleRlError(
+            f"Notebook {path.stem} shows an error inside a widget: {problem}. Call the function "
+            f"under the slider once in a cell of its own; the executed copy is {copy}."
+        )
+    content.metadata["mle_rl"] = {"fingerprint": digest, "profile": settings.profile}
+    _save(content, copy)
+    progress.done(f"{progress.cells} cells in {progress.elapsed}")
+
+
+def fingerprint(content: nbformat.NotebookNode) -> str:
+    """Digest of a notebook's sources and of the library's: what ``resume`` compares."""
+    digest = hashlib.sha256()
+    for cell in content.cells:
+        digest.update(f"{cell.cell_type}\0{cell.source}\0".encode())
+    library = Path(__file__).parent
+    for source in sorted(library.rglob("*.py")):
+        digest.update(source.relative_to(library).as_posix().encode() + source.read_bytes())
+    return digest.hexdigest()
+
+
+class Progress:
+    """One line per notebook: cells done, time, and the last line that the running cell printed.
+
+    On a terminal the line is redrawn every second; in a log it is repeated every minute.
+    """
+
+    def __init__(self, title: str, stream: TextIO | None = None):
+        self.title = title
+        self.stream = stream or sys.stdout
+        self.cells = self.cell = 0
+        self.last_line = ""
+        self._start = self._shown = time.monotonic()
+        self._terminal = self.stream.isatty()
+
+    @property
+    def elapsed(self) -> str:
+        """Minutes and seconds since this notebook began."""
+        return clock(time.monotonic() - self._start)
+
+    def tick(self) -> None:
+        """Show the state if it is time to."""
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r{self._state()[:width]:<{width}}", end="", file=self.stream, flush=True)
+        elif time.monotonic() - self._shown >= 60:
+            self._shown = time.monotonic()
+            print(self._state(), file=self.stream, flush=True)
+
+    def done(self, text: str) -> None:
+        """The last line about this notebook."""
+        clear = "\r\x1b[K" if self._terminal else ""
+        print(f"{clear}{self.title}: {text}", file=self.stream, flush=True)
+
+    def _state(self) -> str:
+        state = f"{self.title}: cell {self.cell}/{self.cells}, {self.elapsed}"
+        return f"{state}: {self.last_line}" if self.last_line else state
+
+
+class _Client(NotebookClient):
+    """A client that tells the progress line which cell runs and what it printed last."""
+
+    progress: Progress
+    loop: asyncio.AbstractEventLoop
+
+    async def async_execute(self, *args, **kwargs):
+        self.loop = asyncio.get_running_loop()
+        return await super().async_execute(*args, **kwargs)
+
+    async def async_execute_cell(self, cell, *args, **kwargs):
+        if cell.cell_type == "code":
+            self.progress.cell += 1
+            self.progress.last_line = ""
+        return await super().async_execute_cell(cell, *args, **kwargs)
+
+    def process_message(self, msg, cell, cell_index):
+        if msg["msg_type"] == "stream":
+            lines = msg["content"]["text"].replace("\r", "\n").split("\n")
+            self.progress.last_line = next(
+                (line.strip() for line in reversed(lines) if line.strip()), self.progress.last_line
+            )
+        return super().process_message(msg, cell, cell_index)
+
+
+def _drive(client: _Client, environment: Mapping[str, str], progress: Progress) -> None:
+    """Execute in a thread, so that Ctrl-C comes here and the kernel can be closed in order."""
+    with ThreadPoolExecutor(1) as thread:
+        execution = thread.submit(lambda: asyncio.run(client.async_execute(env=dict(environment))))
+        try:
+            while not wait([execution], timeout=1).done:
+                progress.tick()
+        except KeyboardInterrupt:
+            _stop(client, execution)
+            raise KeyboardInterrupt(
+                f"Interrupted in notebook {progress.title.split()[-1]}, cell {progress.cell}; "
+                "what was finished is kept, and --resume goes on from there."
+            ) from None
+        execution.result()
+
+
+def _stop(client: _Client, execution: Future) -> None:
+    """Interrupt the running cell, which lets it close its workers; kill it when it does not."""
+    if client.km is None:
+        return
+    for stop in (client.km.interrupt_kernel, lambda: client.km.shutdown_kernel(now=True)):
+        try:
+            asyncio.run_coroutine_threadsafe(stop(), client.loop)
+            if wait([execution], timeout=INTERRUPT_GRACE_S).done:
+                return
+        except KeyboardInterrupt:  # asked a second time: kill now
+            continue
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
+    return environment | {
+        "MLE_RL_PROFILE": settings.profile,
+        "MLE_RL_RESULTS": str(settings.results),
+        "OMP_NUM_THREADS": "1",  # setup() sets the threads; this holds for what loads before it
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+
+
+def _read(path: Path, parameters: Mapping[str, object]) -> nbformat.NotebookNode:
+    content = nbformat.read(path, as_version=4)
+    if not parameters:
+        return content
+    from papermill.parameterize import parameterize_notebook
+
+    return parameterize_notebook(
+        content, dict(parameters), kernel_name="python3", language="python"
+    )
+
+
+def _was_executed(copy: Path, digest: str, profile: str) -> bool:
+    if not copy.is_file():
+        return False
+    mark = nbformat.read(copy, as_version=4).metadata.get("mle_rl", {})
+    return mark == {"fingerprint": digest, "profile": profile}
+
+
+def _save(content: nbformat.NotebookNode, copy: Path) -> None:
+    try:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(content, copy)
+    except OSError as error:
+        raise unwritable(copy, error) from None
+
+
+def _failure(path: Path, content, error: Exception, copy: Path) -> MleRlError:
+    started = [cell for cell in content.cells if cell.get("execution_count") is not None]
+    where = "before its first cell"
+    if started:
+        where = f"in code cell {len(started)} ({started[-1].source.strip().splitlines()[0]!r})"
+    if isinstance(error, CellExecutionError):
+        said = (error.evalue.strip().splitlines() or [""])[-1]
+        reason = f"{error.ename}: {said}" if said else error.ename
+    elif isinstance(error, DeadKernelError):
+        reason = "its kernel died, perhaps for lack of memory"
+    else:
+        reason = str(error)
+    return MleRlError(
+        f"Notebook {path.stem} failed {where}: {reason.rstrip('.')}. "
+        f"The executed copy with the whole traceback is {copy}."
+    )
+
+
+def clock(seconds: float) -> str:
+    """Seconds as ``m:ss``, or ``h:mm:ss`` from an hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

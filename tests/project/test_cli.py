@@ -1,0 +1,114 @@
+"""The command line: exit codes, and one sentence instead of a traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from mle_rl import MleRlError, __main__
+from mle_rl.__main__ import main
+
+
+def _fails(monkeypatch, error: BaseException) -> None:
+    def command(options):
+        raise error
+
+    monkeypatch.setattr(__main__, "_check", command)
+
+
+def test_a_mistake_of_the_users_is_one_sentence_and_exit_code_2(monkeypatch, capsys):
+    _fails(monkeypatch, MleRlError("The task is missing: build it."))
+    assert main(["check"]) == 2
+    assert capsys.readouterr().err == "mle_rl: The task is missing: build it.\n"
+
+
+def test_ctrl_c_is_one_sentence_and_exit_code_130(monkeypatch, capsys):
+    _fails(monkeypatch, KeyboardInterrupt())
+    assert main(["check"]) == 130
+    assert capsys.readouterr().err.strip() == "mle_rl: Interrupted."
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch):
+    _fails(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        main(["check"])
+
+
+def test_an_unknown_command_or_profile_shows_the_known_ones(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["notebook"])
+    assert stopped.value.code == 2
+    with pytest.raises(SystemExit):
+        main(["notebooks", "--profile", "fast"])
+    shown = capsys.readouterr().err
+    assert all(word in shown for word in ("tasks", "check", "notebooks", "outputs", "quick", "gpu"))
+
+
+def test_an_unknown_notebook_lists_those_that_exist(capsys):
+    assert main(["notebooks", "--only", "77"]) == 2
+    shown = capsys.readouterr().err
+    assert "'77'" in shown
+    assert "00_start_here" in shown
+
+
+@pytest.mark.parametrize("text", ["steps", "=3", "a-b=3"])
+def test_a_malformed_parameter_is_one_sentence(text, capsys):
+    assert main(["notebooks", "--only", "00", "-p", text]) == 2
+    assert "is not NAME=VALUE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("a=3", 3), ("a=0.5", 0.5), ("a=paper", "paper"), ("a='3'", "3")]
+)
+def test_parameters_are_numbers_where_they_look_like_numbers(text, value):
+    assert __main__._parameter(text) == ("a", value)
+
+
+def test_an_unwritable_results_folder_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    shown = subprocess.run(
+        [sys.executable, "-m", "mle_rl", "notebooks", "--only", "00"],
+        env=os.environ | {"MLE_RL_RESULTS": str(tmp_path / "file" / "below")},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 2
+    assert "cannot be written" in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+
+
+def test_ctrl_c_in_a_cell_lets_it_clean_up_and_leaves_no_kernel(tmp_path):
+    import nbformat
+
+    started, closed = tmp_path / "started", tmp_path / "closed"
+    cell = f"""import os, time
+from pathlib import Path
+try:
+    Path({str(started)!r}).write_text(str(os.getpid()))
+    time.sleep(600)
+finally:
+    Path({str(closed)!r}).write_text("")"""
+    content = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    nbformat.write(content, tmp_path / "01_sleeps.ipynb")
+    code = f"""import sys
+from pathlib import Path
+from mle_rl import __main__, notebook_runner
+find = notebook_runner.find
+notebook_runner.find = lambda only: find(Path({str(tmp_path)!r}))
+sys.exit(__main__.main(["notebooks"]))"""
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    try:
+        while not (started.exists() and started.read_text()):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        shown = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Interrupted in notebook 01_sleeps, cell 1" in shown
+    assert "Traceback" not in shown
+    assert closed.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)

@@ -1,0 +1,182 @@
+"""Running notebooks: order, fresh kernels, one clear sentence at the first failure, resuming."""
+
+import io
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from mle_rl import MleRlError
+from mle_rl.notebook_runner import Progress, Settings, clock, execute, find, fingerprint, run
+
+
+def _notebook(folder, name: str, *cells: str, tags=()):
+    code = [new_code_cell(source) for source in cells]
+    for tag in tags:
+        code[0].metadata.tags = [tag]
+    path = folder / f"{name}.ipynb"
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# A"), *code]), path)
+    return path
+
+
+def _execute(path, tmp_path, **settings):
+    chosen = Settings("smoke", tmp_path / "results", **settings)
+    log = io.StringIO()
+    execute(path, chosen, Progress(path.stem, log))
+    return nbformat.read(chosen.executed(path), as_version=4), log.getvalue()
+
+
+def test_notebooks_are_found_in_order_of_their_numbers(tmp_path):
+    for name in ("10_c", "02_b", "90_d", "notes", "00_a"):
+        _notebook(tmp_path, name)
+    assert [path.stem for path in find(tmp_path)] == ["00_a", "02_b", "10_c", "90_d"]
+    assert [path.stem for path in find(tmp_path, ["90", "02"])] == ["02_b", "90_d"]
+    with pytest.raises(MleRlError, match=r"'03'.*00_a, 02_b"):
+        find(tmp_path, ["02", "03"])
+
+
+def test_a_folder_without_notebooks_is_one_sentence(tmp_path):
+    with pytest.raises(MleRlError, match="no numbered notebooks"):
+        find(tmp_path / "absent")
+
+
+def test_the_kernel_is_fresh_and_knows_profile_results_and_folder(tmp_path):
+    cell = (
+        "import os; print(os.environ['MLE_RL_PROFILE'], os.environ['MLE_RL_RESULTS'], os.getcwd())"
+    )
+    content, log = _execute(_notebook(tmp_path, "01_a", cell), tmp_path)
+    assert content.cells[1].outputs[0].text.split() == [
+        "smoke",
+        str(tmp_path / "results"),
+        str(tmp_path),
+    ]
+    assert log == "01_a: 1 cells in 0:0" + log[-2:]
+
+
+def test_the_first_failing_cell_stops_the_run_and_is_named(tmp_path, capsys):
+    bad = "# Divide\n1 / 0"
+    paths = [
+        _notebook(tmp_path, "01_a", "x = 1", bad, "print('never')"),
+        _notebook(tmp_path, "02_b", "print('never')"),
+    ]
+    with pytest.raises(MleRlError) as failure:
+        run(paths, "smoke")
+    copy = tmp_path / "results" / "executed" / "01_a.ipynb"
+    assert str(failure.value) == (
+        "Notebook 01_a failed in code cell 2 ('# Divide'): ZeroDivisionError: division by zero. "
+        f"The executed copy with the whole traceback is {copy}."
+    )
+    outputs = nbformat.read(copy, as_version=4).cells[2].outputs
+    assert outputs[-1].ename == "ZeroDivisionError"
+    assert not copy.with_name("02_b.ipynb").exists()
+
+
+def test_a_mistake_of_the_users_fails_the_run_and_shows_no_traceback(tmp_path):
+    cell = (
+        "from mle_rl import MleRlError\ndef f():\n    raise MleRlError('No task: build it.')\nf()"
+    )
+    with pytest.raises(MleRlError, match="MleRlError: No task: build it"):
+        _execute(_notebook(tmp_path, "01_a", cell), tmp_path)
+    copy = tmp_path / "results" / "executed" / "01_a.ipynb"
+    (error,) = nbformat.read(copy, as_version=4).cells[1].outputs
+    assert error.traceback == ["MleRlError: No task: build it."]
+
+
+def test_a_dead_kernel_is_one_sentence(tmp_path):
+    with pytest.raises(MleRlError, match="code cell 1.*kernel died"):
+        _execute(_notebook(tmp_path, "01_a", "import os; os._exit(1)"), tmp_path)
+
+
+def test_an_error_inside_a_slider_fails_the_run(tmp_path):
+    cell = "from ipywidgets import interact\n@interact(k=(1, 3))\ndef draw(k=2):\n    1 / {}"
+    content, _ = _execute(_notebook(tmp_path, "01_a", cell.format(1)), tmp_path)
+    assert content.cells[1].execution_count == 1
+    with pytest.raises(MleRlError, match="inside a widget: ZeroDivisionError"):
+        _execute(_notebook(tmp_path, "02_b", cell.format(0)), tmp_path)
+
+
+def test_parameters_replace_the_tagged_cell(tmp_path):
+    path = _notebook(tmp_path, "01_a", "steps = 3", "print(steps)", tags=["parameters"])
+    content, _ = _execute(path, tmp_path, parameters={"steps": 7})
+    assert content.cells[-1].outputs[0].text == "7\n"
+
+
+def test_resume_leaves_out_what_is_unchanged_and_only_that(tmp_path):
+    count = "from pathlib import Path\nwith Path('ran').open('a') as log:\n    log.write('x')"
+    path = _notebook(tmp_path, "01_a", count)
+    ran = tmp_path / "ran"
+    _execute(path, tmp_path)
+    _, log = _execute(path, tmp_path, resume=True)
+    assert (len(ran.read_text()), "left out" in log) == (1, True)
+    _execute(path, tmp_path)  # not asked to resume
+    assert len(ran.read_text()) == 2
+    _execute(_notebook(tmp_path, "01_a", count + "\n"), tmp_path, resume=True)
+    assert len(ran.read_text()) == 3
+
+
+def test_a_failed_notebook_is_not_resumed_as_done(tmp_path):
+    path = _notebook(tmp_path, "01_a", "1 / 0")
+    for _ in range(2):
+        with pytest.raises(MleRlError, match="ZeroDivisionError"):
+            _execute(path, tmp_path, resume=True)
+
+
+def test_the_fingerprint_follows_the_sources_and_not_the_outputs(tmp_path):
+    content = nbformat.read(_notebook(tmp_path, "01_a", "x = 1"), as_version=4)
+    before = fingerprint(content)
+    content.cells[1].execution_count = 3
+    assert fingerprint(content) == before
+    content.cells[1].source = "x = 2"
+    assert fingerprint(content) != before
+
+
+def test_smoke_cleans_up_after_itself_and_quick_says_where_the_figures_are(
+    tmp_path, monkeypatch, capsys
+):
+    draw = (
+        "import pandas as pd, matplotlib.pyplot as plt\n"
+        "from mle_rl.analysis import save_figure\nfrom mle_rl.notebook import setup\n"
+        "run = setup('01_a')\nfig, axes = plt.subplots()\n"
+        "save_figure(fig, 'a', pd.DataFrame({'x': [1]}), run, kind='exact')"
+    )
+    path = _notebook(tmp_path, "01_a", draw)
+    run([path], "quick")
+    assert f"1 figures are in {tmp_path / 'results'}" in capsys.readouterr().out
+    assert (tmp_path / "results" / "01_a" / "a.png").exists()
+
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.delenv("MLE_RL_RESULTS")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    run([path], "smoke")
+    assert "1 figures were made and removed" in capsys.readouterr().out
+    assert not list(temporary.iterdir())
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_sees_the_running_cell_and_a_log_does_not_drown():
+    for stream, lines in ((Terminal(), "\r01_a: cell 2/5, 0:00: step 3"), (io.StringIO(), "")):
+        progress = Progress("01_a", stream)
+        progress.cells, progress.cell, progress.last_line = 5, 2, "step 3"
+        progress.tick()
+        assert stream.getvalue().rstrip() == lines
+
+
+def test_times_are_read_at_a_glance():
+    assert [clock(seconds) for seconds in (0.4, 61, 3599.6, 7325)] == [
+        "0:00",
+        "1:01",
+        "1:00:00",
+        "2:02:05",
+    ]
+
+
+def test_the_last_line_of_a_running_cell_reaches_the_progress(tmp_path):
+    path = _notebook(tmp_path, "01_a", "print('first')\nprint('10%\\r20%', end='')")
+    progress = Progress("01_a", io.StringIO())
+    execute(path, Settings("smoke", tmp_path / "results"), progress)
+    assert progress.last_line == "20%"
