@@ -1,0 +1,160 @@
+"""The warm server: imports the scientific libraries once, then forks per program.
+
+Started by `launcher` with a clean environment. It never runs anything that a policy wrote, and it is
+told only the public folder of a task.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+
+from mle_rl.instrumentation import Insertion, weave
+from mle_rl.records import Limits
+from mle_rl.sandbox import child, job, submission
+from mle_rl.sandbox.jail import Jail
+from mle_rl.sandbox.watch import Orphaned, Watched, watch
+
+WARM_MODULES = (
+    "numpy",
+    "pandas",
+    "scipy.sparse",
+    "scipy.stats",
+    "scipy.optimize",
+    "sklearn.calibration",
+    "sklearn.cluster",
+    "sklearn.compose",
+    "sklearn.decomposition",
+    "sklearn.dummy",
+    "sklearn.ensemble",
+    "sklearn.feature_extraction.text",
+    "sklearn.feature_selection",
+    "sklearn.impute",
+    "sklearn.kernel_approximation",
+    "sklearn.linear_model",
+    "sklearn.metrics",
+    "sklearn.model_selection",
+    "sklearn.naive_bayes",
+    "sklearn.neighbors",
+    "sklearn.neural_network",
+    "sklearn.pipeline",
+    "sklearn.preprocessing",
+    "sklearn.svm",
+    "sklearn.tree",
+)
+_NOTED_VERSIONS = ("numpy", "pandas", "scipy", "sklearn")
+
+
+def serve(control: socket.socket, jail: Jail) -> Callable[[], None] | None:
+    """Runs jobs until the pool is gone.
+
+    Returns:
+        In a program's process, the function that runs the program; in the server, None at the end.
+    """
+    versions = warm_up()
+    try:
+        job.send(control, {"isolation": jail.isolation, "versions": versions})
+        while True:
+            message, _ = job.receive(control)
+            program = _execute(message, jail, control)
+            if program is not None:
+                return program
+    except (EOFError, ConnectionError, Orphaned):
+        return None
+
+
+def warm_up() -> dict[str, str]:
+    """Imports the libraries; returns their versions.
+
+    Raises:
+        RuntimeError: A library started a thread, which no fork would inherit.
+    """
+    for name in WARM_MODULES:
+        importlib.import_module(name)
+    threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
+    if threads > 1:
+        raise RuntimeError(f"importing the libraries started {threads - 1} threads")
+    child.settle()
+    versions = {name: sys.modules[name].__version__ for name in _NOTED_VERSIONS}
+    return {"python": sys.version.split()[0], **versions}
+
+
+def _execute(message: dict, jail: Jail, control: socket.socket) -> Callable[[], None] | None:
+    limits = Limits(**message["limits"])
+    try:
+        message["insertions"] = [Insertion.from_json(fields) for fields in message["insertions"]]
+        source = message["code"].encode()
+    except UnicodeEncodeError as error:
+        job.send(control, {"rejected": f"The program is not text: {error.reason}."})
+        return None
+    public_dir = message.pop("public_dir")
+    folder = jail.open_scratch(limits)
+    try:
+        with open(
+            "program.py", "wb", opener=lambda n, _: os.open(n, _CREATE, 0o644, dir_fd=folder)
+        ) as f:
+            f.write(source)
+        nonce = secrets.token_hex(16)
+        ends = {name: os.pipe() for name in ("stdout", "stderr", "markers", "setup")}
+        pid = jail.fork()
+        if pid == 0:
+            pipes = child.Pipes(**{name: write for name, (_, write) in ends.items()})
+            return child.prepare(
+                message, jail.home, pipes, nonce, lambda: jail.confine(public_dir), weave
+            )
+        for _, write in ends.values():
+            os.close(write)
+        reads = {name: read for name, (read, _) in ends.items()}
+        try:
+            seen = watch(pid, jail, limits, nonce, reads, control.fileno())
+        finally:
+            for read in reads.values():
+                os.close(read)
+        answer, blobs = _answer(seen, limits, folder)
+    finally:
+        if pid != 0:
+            jail.close_scratch()
+    job.send(control, answer, *blobs)
+    return None
+
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def _answer(seen: Watched, limits: Limits, folder: int) -> tuple[dict, list[bytes]]:
+    """The result as it travels to the pool."""
+    if not seen.ready:
+        reason = seen.fault or f"its process ended with wait status {seen.wait_status}"
+        return {"fault": reason}, []
+    started = seen.started_at if seen.started_at is not None else seen.ended_at
+    duration_s = seen.ended_at - started
+    status = _status(seen, duration_s > limits.timeout_s)
+    data, problem = submission.read(folder)
+    answer = {
+        "status": status,
+        "duration_s": limits.timeout_s if status == "timeout" else duration_s,
+        "cpu_s": max(0.0, seen.cpu_s - seen.cpu_before_s),
+        "peak_memory_mb": seen.peak_mb,
+        "markers": list(seen.markers.items()),
+        "submission_problem": problem,
+        "has_submission": data is not None,
+        "stdout": seen.stdout,
+        "stderr": seen.stderr,
+    }
+    return answer, [data] if data is not None else []
+
+
+def _status(seen: Watched, late: bool) -> str:
+    if seen.verdict:
+        return seen.verdict
+    if late:
+        return "timeout"
+    if os.WIFSIGNALED(seen.wait_status):
+        return "killed" if os.WTERMSIG(seen.wait_status) == signal.SIGKILL else "error"
+    return "ok" if os.WEXITSTATUS(seen.wait_status) == 0 else "error"

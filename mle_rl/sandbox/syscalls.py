@@ -1,0 +1,144 @@
+"""Linux system calls that Python 3.11 does not wrap, through ctypes.
+
+Each function raises OSError with the call's name. Nothing here decides anything; the numbers are
+those of the kernel's user-space headers, for x86-64 and for the generic table that arm64 uses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+
+_libc = ctypes.CDLL(None, use_errno=True)
+MACHINE = platform.machine()
+
+# Calls younger than the common table (5.x) have one number on every architecture.
+_NUMBERS = {
+    "pivot_root": {"x86_64": 155, "aarch64": 41},
+    "capset": {"x86_64": 126, "aarch64": 91},
+    "seccomp": {"x86_64": 317, "aarch64": 277},
+    "mount_setattr": {"x86_64": 442, "aarch64": 442},
+    "landlock_create_ruleset": {"x86_64": 444, "aarch64": 444},
+    "landlock_add_rule": {"x86_64": 445, "aarch64": 445},
+    "landlock_restrict_self": {"x86_64": 446, "aarch64": 446},
+}
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+MNT_DETACH = 2
+MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_SECUREBITS, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 28, 36, 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+# NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE and their locks: uid 0 means nothing from here on.
+_SECUREBITS_LOCKED = 0x01 | 0x02 | 0x04 | 0x08 | 0x40 | 0x80
+
+
+def _check(result: int, name: str) -> int:
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+    return result
+
+
+def syscall(name: str, *arguments) -> int:
+    """Calls the kernel by name; integer arguments are passed as C longs.
+
+    Raises:
+        OSError: The kernel refused, or this architecture is not in the table (ENOSYS).
+    """
+    number = _NUMBERS[name].get(MACHINE)
+    if number is None:
+        raise OSError(38, f"{name}: no system call number known for {MACHINE}")
+    longs = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    return _check(_libc.syscall(ctypes.c_long(number), *longs), name)
+
+
+def prctl(option: int, *arguments: int) -> int:
+    longs = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    return _check(_libc.prctl(option, *longs), "prctl")
+
+
+def unshare(flags: int) -> None:
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(fd: int, kind: int) -> None:
+    _check(_libc.setns(fd, kind), "setns")
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
+    encoded = (os.fsencode(source), os.fsencode(target), kind.encode() or None)
+    result = _libc.mount(*encoded, ctypes.c_ulong(flags), data.encode() or None)
+    _check(result, f"mount {target}")
+
+
+def bind(source: str, target: str) -> None:
+    mount(source, target, flags=MS_BIND | MS_REC)
+
+
+def protect(target: str, attributes: int = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID) -> None:
+    """Sets attributes of a mount and keeps those it has (mount_setattr, Linux 5.12)."""
+    attr = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
+    path = ctypes.c_char_p(os.fsencode(target))
+    size = ctypes.sizeof(attr)
+    syscall("mount_setattr", _AT_FDCWD, path, _AT_RECURSIVE, ctypes.byref(attr), size)
+
+
+def umount(target: str, flags: int = MNT_DETACH) -> None:
+    _check(_libc.umount2(os.fsencode(target), flags), f"umount {target}")
+
+
+def pivot_root(new_root: str, put_old: str) -> None:
+    syscall("pivot_root", *(ctypes.c_char_p(os.fsencode(p)) for p in (new_root, put_old)))
+
+
+def die_with_parent() -> None:
+    """SIGKILL for this process when the thread that forked it ends."""
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Descendants that lose their parent become children of this process, not of init."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def forbid_inspection() -> None:
+    """Closes /proc/<pid>/{mem,environ,fd,...} of this process and ptrace of it to its own user."""
+    prctl(_PR_SET_DUMPABLE, 0)
+
+
+def forbid_new_privileges() -> None:
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def drop_capabilities() -> None:
+    """Empties every capability set, for good: no later exec, not even as uid 0, gets one back."""
+    try:
+        prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
+    except PermissionError:
+        pass  # only a process with CAP_SETPCAP can and need do this
+    for capability in range(64):
+        try:
+            prctl(_PR_CAPBSET_DROP, capability)
+        except OSError:
+            break  # EINVAL past the last one that exists; EPERM when there is none to drop
+    try:
+        prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    except OSError:
+        pass  # before Linux 4.3 there is no ambient set
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    nothing = (ctypes.c_uint32 * 6)()
+    syscall("capset", ctypes.byref(header), ctypes.byref(nothing))

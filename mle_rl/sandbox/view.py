@@ -1,0 +1,85 @@
+"""What a program can see of this machine's files: an allow-list, everything else is absent.
+
+Visible are the system's libraries and tools, this Python, and those installed packages that a
+program for a competition needs, with what they depend on. Everything else that is installed stays
+hidden, because the offline tasks are built from data and texts that packages ship: a program that
+could read those packages would find the answers there.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import site
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+PROGRAM_PACKAGES = (
+    "numpy",
+    "pandas",
+    "scipy",
+    "scikit-learn",
+    "pyarrow",
+    "pillow",
+    "tqdm",
+    "polars",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+    "imbalanced-learn",
+    "torch",
+    "torchvision",
+)
+"""Distributions that programs may import, each with its dependencies, where installed."""
+
+ANSWER_SOURCES = (
+    "sklearn/datasets/images",
+    "sklearn/datasets/data",
+    "statsmodels/datasets",
+)
+"""Folders inside visible packages whose contents tasks are built from; they appear empty."""
+
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+def package_entries(roots: Iterable[str] = PROGRAM_PACKAGES) -> set[str]:
+    """Top-level names inside site-packages that belong to roots and what they require."""
+    distributions, waiting = {}, list(roots)
+    while waiting:
+        name = _canonical(waiting.pop())
+        if name in distributions:
+            continue
+        try:
+            distributions[name] = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for requirement in distributions[name].requires or ():
+            if not re.search(r"\bextra\s*==", requirement):
+                waiting.append(re.match(r"[\w.-]+", requirement).group())
+    files = (file for dist in distributions.values() for file in dist.files or ())
+    return {file.parts[0] for file in files if file.parts[0] != ".."}
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def site_folders() -> list[Path]:
+    """The folders that this interpreter imports installed packages from."""
+    folders = [Path(folder) for folder in site.getsitepackages() if os.path.isdir(folder)]
+    debian = [Path(p) for p in sys.path if p.endswith("dist-packages") and os.path.isdir(p)]
+    return list(dict.fromkeys(folders + debian))
+
+
+def interpreter_folders() -> list[str]:
+    """Where this Python lives: virtual environment, base installation, and what links lead to."""
+    executable = os.path.realpath(sys.executable)
+    folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
+    folders.append(os.path.dirname(os.path.dirname(executable)))
+    real = [os.path.realpath(folder) for folder in folders]
+    wanted = dict.fromkeys(folder for folder in folders + real if folder != "/")
+    return [f for f in wanted if not any(f.startswith(s + "/") or f == s for s in SYSTEM_FOLDERS)]
