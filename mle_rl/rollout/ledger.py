@@ -1,0 +1,302 @@
+"""The ledger of rollouts: every one that was dispatched, and what became of it, in SQLite.
+
+States: ``dispatched``, ``started``, ``finished``, ``trained``, ``dropped`` and ``rewound``. A run
+that is killed goes on from its last checkpoint, and the steps after that checkpoint never happened
+for its parameters. `Ledger.rewind` makes the same true here: what the lost steps trained on or
+dropped is open again, and what they sampled is ``rewound``, with a row each. At every moment
+
+    dispatched = trained + dropped + rewound + in flight + ready.
+
+An execution is a fact whatever happens to the learner: results that arrived after the checkpoint
+are kept and not run again.
+
+Every change is one transaction that takes the write lock first (``BEGIN IMMEDIATE``): one that
+reads first and writes later would fail at once when another process writes in between.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from mle_rl.errors import MleRlError
+from mle_rl.records import Execution, Marker, Outcome, Program, Rollout
+from mle_rl.rollout.queue import Counts
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS rollouts (
+    row INTEGER PRIMARY KEY,
+    id INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN
+        ('dispatched', 'started', 'finished', 'trained', 'dropped', 'rewound')),
+    reason TEXT,
+    task TEXT NOT NULL,
+    prompt_kind TEXT NOT NULL,
+    baseline TEXT NOT NULL,
+    model_version INTEGER NOT NULL,
+    trained_version INTEGER,
+    dispatched_at REAL NOT NULL,
+    started_at REAL,
+    finished_at REAL,
+    reward REAL,
+    prompt_ids BLOB NOT NULL,
+    completion_ids BLOB NOT NULL,
+    logprobs BLOB NOT NULL,
+    program TEXT,
+    execution TEXT,
+    outcome TEXT
+);
+CREATE UNIQUE INDEX IF NOT EXISTS one_of_an_id ON rollouts (id) WHERE state != 'rewound';
+"""
+
+
+class Ledger:
+    """Rollouts of one run on disk. Safe to use from several threads.
+
+    Args:
+        path: The file; made if it does not exist. ``":memory:"`` keeps it for this process only.
+
+    Raises:
+        MleRlError: The file cannot be written, or is no ledger.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = path
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=60, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise MleRlError(
+                f"The ledger {path} cannot be used ({error}): check that its folder exists and can "
+                "be written, or remove the file to start a new run."
+            ) from None
+
+    def close(self) -> None:
+        """Close the file. Nothing is lost: every change is already on disk."""
+        self._connection.close()
+
+    # ---- what happens to a rollout ---------------------------------------------------------------
+
+    def dispatched(self, rollouts: Iterable[Rollout]) -> None:
+        """Rollouts were sampled and are waiting for a worker."""
+        with self._transaction() as cursor:
+            cursor.executemany(
+                "INSERT INTO rollouts (id, state, task, prompt_kind, baseline, model_version,"
+                " dispatched_at, prompt_ids, completion_ids, logprobs, program)"
+                " VALUES (?, 'dispatched', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [_new_row(rollout) for rollout in rollouts],
+            )
+
+    def started(self, id: int, at: float) -> None:
+        """A worker began to execute it."""
+        with self._transaction() as cursor:
+            self._change(cursor, "state = 'started', started_at = ?", (at,), id)
+
+    def finished(self, rollout: Rollout) -> None:
+        """It has an execution and an outcome."""
+        result = (rollout.finished_at, _to_json(rollout.execution), _to_json(rollout.outcome))
+        with self._transaction() as cursor:
+            self._change(
+                cursor,
+                "state = 'finished', finished_at = ?, execution = ?, outcome = ?",
+                result,
+                rollout.id,
+            )
+
+    def trained(self, rollouts: Iterable[Rollout], version: int) -> None:
+        """They make up the batch that turns model ``version`` into the next one."""
+        with self._transaction() as cursor:
+            for rollout in rollouts:
+                values = (version, rollout.reward)
+                self._change(
+                    cursor, "state = 'trained', trained_version = ?, reward = ?", values, rollout.id
+                )
+
+    def dropped(self, id: int, reason: str) -> None:
+        """It will never be trained on."""
+        with self._transaction() as cursor:
+            self._change(cursor, "state = 'dropped', reason = ?", (reason,), id)
+
+    # ---- what a resumed run needs ----------------------------------------------------------------
+
+    def rewind(
+        self, *, in_flight: Sequence[int], ready: Sequence[int], next_id: int
+    ) -> dict[int, Rollout]:
+        """Go back to a checkpoint.
+
+        Args:
+            in_flight: Ids that were dispatched and not finished when it was written.
+            ready: Ids that were finished and not trained on.
+            next_id: The first id that had not been given to a rollout.
+
+        Returns:
+            The rollouts of ``in_flight`` and ``ready`` by id. One that has an ``execution`` need
+            not run again, even if it finished only after the checkpoint.
+
+        Raises:
+            MleRlError: Ledger and checkpoint are not of the same run.
+        """
+        wanted = [*in_flight, *ready]
+        with self._transaction() as cursor:
+            cursor.execute(
+                "UPDATE rollouts SET state = 'rewound' WHERE id >= ? AND state != 'rewound'",
+                (next_id,),
+            )
+            for id in wanted:
+                self._change(
+                    cursor,
+                    "state = iif(outcome IS NULL, 'dispatched', 'finished'), reason = NULL,"
+                    " started_at = iif(outcome IS NULL, NULL, started_at),"
+                    " trained_version = NULL, reward = NULL",
+                    (),
+                    id,
+                )
+            restored = {id: _read(cursor, id) for id in wanted}
+            open_states = cursor.execute(
+                "SELECT count(*) FROM rollouts WHERE state IN ('dispatched', 'started', 'finished')"
+            )
+            consistent = open_states.fetchone()[0] == len(wanted) and all(
+                restored[id].outcome is not None for id in ready
+            )
+            if not consistent:
+                raise MleRlError(
+                    f"The checkpoint does not belong to the ledger {self.path}: resume with the "
+                    "files of one and the same run, or start a new run in an empty folder."
+                )
+        return restored
+
+    def rewind_to_start(self) -> None:
+        """Go back to before the first step: a run that was killed before its first checkpoint."""
+        self.rewind(in_flight=(), ready=(), next_id=-1)
+
+    # ---- questions -------------------------------------------------------------------------------
+
+    def counts(self) -> Counts:
+        """Where every rollout is that was ever dispatched; rewound ones count as dropped."""
+        with self._lock:
+            states = dict(
+                self._connection.execute(
+                    "SELECT CASE state WHEN 'dropped' THEN reason ELSE state END, count(*)"
+                    " FROM rollouts GROUP BY 1"
+                )
+            )
+        in_flight = states.pop("dispatched", 0) + states.pop("started", 0)
+        trained, ready = states.pop("trained", 0), states.pop("finished", 0)
+        total = in_flight + trained + ready + sum(states.values())
+        return Counts(total, trained, states, in_flight, ready)
+
+    def rollouts(self, state: str = "trained") -> list[Rollout]:
+        """All rollouts in a state, in the order in which they were dispatched."""
+        with self._lock:
+            cursor = self._connection.cursor()
+            rows = cursor.execute(
+                f"SELECT {_COLUMNS} FROM rollouts WHERE state = ? ORDER BY row", (state,)
+            )
+            return [_rollout(row) for row in rows]
+
+    # ---- internals -------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        if os.getpid() != self._owner:
+            raise RuntimeError("A ledger was carried across a fork; open one in each process.")
+        with self._lock:
+            cursor = self._connection.cursor()
+            cursor.execute("BEGIN IMMEDIATE")
+            try:
+                yield cursor
+            except BaseException:
+                cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
+
+    def _change(self, cursor: sqlite3.Cursor, assignment: str, values: tuple, id: int) -> None:
+        cursor.execute(
+            f"UPDATE rollouts SET {assignment} WHERE id = ? AND state != 'rewound'", (*values, id)
+        )
+        if cursor.rowcount != 1:
+            raise MleRlError(
+                f"The ledger {self.path} has no rollout {id}: it is of another run. Resume with "
+                "the files of one and the same run, or start a new run in an empty folder."
+            )
+
+
+# ---- records to columns and back -----------------------------------------------------------------
+
+_COLUMNS = (
+    "id, task, prompt_kind, baseline, prompt_ids, completion_ids, logprobs, model_version,"
+    " dispatched_at, started_at, finished_at, program, execution, outcome, reward"
+)
+
+
+def _new_row(rollout: Rollout) -> tuple:
+    return (
+        rollout.id,
+        rollout.task,
+        rollout.prompt_kind,
+        rollout.group,
+        rollout.model_version,
+        rollout.dispatched_at,
+        np.array(rollout.prompt_ids, np.int32).tobytes(),
+        np.array(rollout.completion_ids, np.int32).tobytes(),
+        # Models compute in 32 bits or fewer: nothing is lost, and a resumed run is exact.
+        np.array(rollout.logprobs, np.float32).tobytes(),
+        _to_json(rollout.program),
+    )
+
+
+def _read(cursor: sqlite3.Cursor, id: int) -> Rollout:
+    query = f"SELECT {_COLUMNS} FROM rollouts WHERE id = ? AND state != 'rewound'"
+    return _rollout(cursor.execute(query, (id,)).fetchone())
+
+
+def _rollout(row: tuple) -> Rollout:
+    id, task, kind, group, prompt, completion, logprobs, version, *times = row[:11]
+    program, execution, outcome, reward = row[11:]
+    return Rollout(
+        id,
+        task,
+        kind,
+        group,
+        tuple(np.frombuffer(prompt, np.int32).tolist()),
+        tuple(np.frombuffer(completion, np.int32).tolist()),
+        tuple(np.frombuffer(logprobs, np.float32).tolist()),
+        version,
+        *times,
+        program=None if program is None else Program(**json.loads(program)),
+        execution=None if execution is None else _execution(json.loads(execution)),
+        outcome=None if outcome is None else _outcome(json.loads(outcome)),
+        reward=reward,
+    )
+
+
+def _to_json(record) -> str | None:
+    """A record as JSON; an execution without its submission, which is graded by now."""
+    if record is None:
+        return None
+    if isinstance(record, Execution):
+        record = replace(record, submission=None)
+    return json.dumps(asdict(record), default=dict)
+
+
+def _execution(fields: Mapping) -> Execution:
+    markers = tuple(Marker(**marker) for marker in fields["markers"])
+    return Execution(**{**fields, "markers": markers})
+
+
+def _outcome(fields: Mapping) -> Outcome:
+    return Outcome(**{**fields, "stages": tuple(fields["stages"])})

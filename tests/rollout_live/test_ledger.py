@@ -1,0 +1,138 @@
+"""The ledger keeps what it is told, and goes back to a checkpoint without losing a rollout."""
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mle_rl import MleRlError
+from mle_rl.rollout.ledger import Ledger
+
+
+def finish(ledger, rollout, result):
+    ledger.started(rollout.id, 1.0)
+    execution, outcome = result(rollout.id)
+    done = replace(
+        rollout, started_at=1.0, finished_at=2.5, execution=execution, outcome=outcome, reward=None
+    )
+    ledger.finished(done)
+    return done
+
+
+def test_a_rollout_comes_back_as_it_was(tmp_path, rollout, result):
+    """Through a closed and reopened file; only the graded submission is left out."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    logprobs = np.array([-1 / 3, -1e-12, -40.0], dtype=np.float32)
+    one = rollout(0, version=3, logprobs=tuple(logprobs.tolist()))
+    ledger.dispatched([one])
+    done = finish(ledger, one, result)
+    ledger.trained([replace(done, reward=-0.5)], version=4)
+    ledger.close()
+    (found,) = Ledger(tmp_path / "ledger.sqlite").rollouts("trained")
+    expected = replace(done, reward=-0.5, execution=replace(done.execution, submission=None))
+    assert found == expected
+
+
+def test_counts_follow_every_state(ledger, rollout, result):
+    ledger.dispatched([rollout(id) for id in range(5)])
+    for id in (0, 1, 2):
+        finish(ledger, rollout(id), result)
+    ledger.trained([rollout(0)], version=0)
+    ledger.dropped(1, "stale")
+    ledger.started(3, 2.0)
+    counts = ledger.counts()
+    assert (counts.dispatched, counts.trained, counts.in_flight, counts.ready) == (5, 1, 2, 1)
+    assert counts.dropped == {"stale": 1}
+    assert counts.conserved
+
+
+def test_rewinding_opens_what_the_lost_steps_closed(ledger, rollout, result):
+    """Checkpoint with 0 in flight, 1 ready, 2 trained; then 0 and 1 are used up, 3 is sampled."""
+    ledger.dispatched([rollout(id) for id in range(3)])
+    for id in (1, 2):
+        finish(ledger, rollout(id), result)
+    ledger.trained([rollout(2)], version=0)
+    checkpoint = {"in_flight": [0], "ready": [1], "next_id": 3}
+
+    ledger.dispatched([rollout(3)])
+    finish(ledger, rollout(0), result)
+    ledger.trained([replace(rollout(1), reward=9.0)], version=1)
+    ledger.dropped(0, "stale")
+
+    restored = ledger.rewind(**checkpoint)
+    assert restored.keys() == {0, 1}
+    assert restored[0].execution is not None, "it finished after the checkpoint: a fact"
+    assert restored[1].reward is None
+    counts = ledger.counts()
+    assert (counts.trained, counts.ready, counts.in_flight) == (1, 2, 0)
+    assert counts.dropped == {"rewound": 1}
+    assert counts.conserved
+
+    ledger.dispatched([rollout(3, version=7)])  # the id is sampled again
+    assert [r.model_version for r in ledger.rollouts("dispatched")] == [7]
+
+
+def test_an_interrupted_execution_is_to_be_run_again(ledger, rollout):
+    ledger.dispatched([rollout(0)])
+    ledger.started(0, 1.0)
+    restored = ledger.rewind(in_flight=[0], ready=[], next_id=1)
+    assert restored[0].started_at is None
+    assert restored[0].execution is None
+
+
+def test_rewinding_to_the_start_leaves_nothing_open(ledger, rollout, result):
+    ledger.dispatched([rollout(0), rollout(1)])
+    finish(ledger, rollout(0), result)
+    ledger.rewind_to_start()
+    assert ledger.counts().dropped == {"rewound": 2}
+
+
+@pytest.mark.parametrize(
+    "checkpoint",
+    [
+        {"in_flight": [], "ready": [], "next_id": 1},  # knows nothing of 0
+        {"in_flight": [0, 5], "ready": [], "next_id": 6},  # knows one too many
+        {"in_flight": [], "ready": [0], "next_id": 1},  # says 0 has finished
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused_and_changes_nothing(ledger, rollout, checkpoint):
+    ledger.dispatched([rollout(0)])
+    with pytest.raises(MleRlError, match="one and the same run"):
+        ledger.rewind(**checkpoint)
+    assert ledger.counts().in_flight == 1
+
+
+def test_one_id_is_never_in_the_ledger_twice(ledger, rollout):
+    ledger.dispatched([rollout(0)])
+    with pytest.raises(sqlite3.IntegrityError):
+        ledger.dispatched([rollout(1), rollout(0)])
+    assert ledger.counts().dispatched == 1, "the transaction is undone as a whole"
+
+
+def test_two_connections_can_write_at_once(tmp_path, rollout):
+    """Each as another process would have; reading before writing fails with "is locked"."""
+    path = tmp_path / "ledger.sqlite"
+    ledgers = [Ledger(path), Ledger(path)]
+
+    def write(ledger, ids):
+        for id in ids:
+            ledger.dispatched([rollout(id)])
+            ledger.started(id, 1.0)
+
+    with ThreadPoolExecutor(2) as threads:
+        jobs = [
+            threads.submit(write, ledger, range(start, start + 100))
+            for ledger, start in zip(ledgers, (0, 100), strict=True)
+        ]
+        for job in jobs:
+            job.result()
+    assert ledgers[0].counts().in_flight == 200
+
+
+def test_a_file_that_is_no_ledger_is_one_sentence(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("no database, just text\n" * 100)
+    with pytest.raises(MleRlError, match="cannot be used"):
+        Ledger(path)
