@@ -25,7 +25,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from traitlets.config import Config
 
-from mle_rl.errors import MleRlError
+from mle_rl.errors import MleRlError, unknown_name
 from mle_rl.notebook import project_root, results_folder, unwritable
 from mle_rl.notebook_outputs import first_widget_error
 
@@ -245,11 +245,17 @@ def _environment(settings: Settings) -> dict[str, str]:
 
 
 def _read(path: Path, parameters: Mapping[str, object]) -> nbformat.NotebookNode:
-    content = nbformat.read(path, as_version=4)
     if not parameters:
-        return content
+        return nbformat.read(path, as_version=4)
+    import papermill  # takes a second to import
+    from papermill.iorw import load_notebook_node
     from papermill.parameterize import parameterize_notebook
 
+    known = papermill.inspect_notebook(str(path))
+    for name in parameters:
+        if name not in known:
+            raise unknown_name(f"parameter of notebook {path.stem}", name, known)
+    content = load_notebook_node(str(path))
     return parameterize_notebook(
         content, dict(parameters), kernel_name="python3", language="python"
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 
 from mle_rl.analysis.statistics import Interval
 from mle_rl.errors import MleRlError, unknown_name
@@ -48,7 +48,7 @@ def style() -> None:
     mpl.rcParams.update(
         {
             "axes.grid": True,
-            "axes.prop_cycle": cycler(color=colours) + cycler(linestyle=lines),
+            "axes.prop_cycle": cycler(color=colours, linestyle=lines),
             "axes.spines.right": False,
             "axes.spines.top": False,
             "axes.titlelocation": "left",

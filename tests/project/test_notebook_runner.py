@@ -15,7 +15,8 @@ def _notebook(folder, name: str, *cells: str, tags=()):
     for tag in tags:
         code[0].metadata.tags = [tag]
     path = folder / f"{name}.ipynb"
-    nbformat.write(new_notebook(cells=[new_markdown_cell("# A"), *code]), path)
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# A"), *code], metadata=kernel), path)
     return path
 
 
@@ -99,6 +100,8 @@ def test_parameters_replace_the_tagged_cell(tmp_path):
     path = _notebook(tmp_path, "01_a", "steps = 3", "print(steps)", tags=["parameters"])
     content, _ = _execute(path, tmp_path, parameters={"steps": 7})
     assert content.cells[-1].outputs[0].text == "7\n"
+    with pytest.raises(MleRlError, match=r"no parameter of notebook 01_a 'step'. Known: steps"):
+        _execute(path, tmp_path, parameters={"step": 7})
 
 
 def test_resume_leaves_out_what_is_unchanged_and_only_that(tmp_path):

@@ -1,0 +1,103 @@
+"""Outputs fit to be committed: results stay, traces of the run and of the machine go."""
+
+import os
+import platform
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from mle_rl import MleRlError
+from mle_rl.notebook import project_root
+from mle_rl.notebook_outputs import WIDGET_STATE, WIDGET_VIEW, adopt, first_widget_error, stripped
+
+PNG = "iVBORw0KGgo="
+
+
+def _executed(*outputs, source="x"):
+    cell = new_code_cell(source, execution_count=3, outputs=list(outputs))
+    cell.metadata = {"tags": ["parameters"], "execution": {"shell.execute_reply": "2026-01-01"}}
+    return new_notebook(cells=[cell], metadata={"papermill": {"duration": 3.1}})
+
+
+def _texts(content) -> list[str]:
+    return [output.text for output in content.cells[0].outputs]
+
+
+def test_counts_timings_and_metadata_go_and_tags_stay():
+    shown = new_output("execute_result", {"text/plain": "3"}, execution_count=3)
+    content = stripped(_executed(shown))
+    (cell,) = content.cells
+    assert cell.execution_count is None
+    assert cell.metadata == {"tags": ["parameters"]}
+    assert cell.outputs[0].execution_count is None
+    assert set(content.metadata) == {"kernelspec", "language_info"}
+
+
+def test_figures_and_tables_stay_and_widgets_go():
+    content = stripped(
+        _executed(
+            new_output("display_data", {"image/png": PNG, "text/plain": "<Figure>"}),
+            new_output("display_data", {"text/html": "<table/>", "application/x": "?"}),
+            new_output("display_data", {WIDGET_VIEW: {"model_id": "1"}, "text/plain": "slider"}),
+        )
+    )
+    kinds = [set(output.data) for output in content.cells[0].outputs]
+    assert kinds == [{"image/png", "text/plain"}, {"text/html"}]
+    assert content.cells[0].outputs[0].data["image/png"] == PNG
+
+
+def test_of_a_progress_bar_only_the_last_state_stays():
+    text = "start\n 0%|  |\r50%|# |\r100%|##|\nend\n"
+    content = stripped(_executed(new_output("stream", name="stderr", text=text)))
+    assert _texts(content) == ["start\n100%|##|\nend\n"]
+
+
+def test_nothing_names_the_machine():
+    text = f"{project_root()}/results {Path.home()}/x {platform.node()} <a.B object at 0x7f01ab>"
+    content = stripped(_executed(new_output("stream", name="stdout", text=text)))
+    assert _texts(content) == [f"./results {os.path.join('~', 'x')} localhost <a.B object>"]
+
+
+def test_a_folder_that_only_begins_like_the_home_folder_is_left_alone():
+    text = f"{Path.home()}less"
+    assert _texts(stripped(_executed(new_output("stream", text=text)))) == [text]
+
+
+def test_an_error_is_never_committed():
+    with pytest.raises(MleRlError, match="shows an error"):
+        stripped(_executed(new_output("error", ename="E", evalue="v", traceback=[])))
+
+
+def test_stripping_twice_changes_nothing_more_and_leaves_the_original_alone():
+    original = _executed(new_output("stream", text=f"{project_root()}\n"))
+    once = stripped(original)
+    assert stripped(once) == once
+    assert original.cells[0].execution_count == 3
+
+
+def test_an_error_caught_by_a_widget_is_found():
+    caught = {"output_type": "error", "ename": "E", "evalue": "v", "traceback": []}
+    content = new_notebook()
+    assert first_widget_error(content) is None
+    models = {"1": {"state": {"value": 3}}, "2": {"state": {"outputs": [caught]}}}
+    content.metadata.widgets = {WIDGET_STATE: {"state": models}}
+    assert first_widget_error(content) == "E: v"
+
+
+def test_outputs_are_taken_over_only_from_the_same_sources(tmp_path):
+    notebook, executed = tmp_path / "01_a.ipynb", tmp_path / "executed.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("x")]), notebook)
+    with pytest.raises(MleRlError, match="has no executed copy"):
+        adopt(executed, notebook)
+    nbformat.write(_executed(new_output("stream", text="1\n")), executed)
+    adopt(executed, notebook)
+    assert _texts(nbformat.read(notebook, as_version=4)) == ["1\n"]
+    nbformat.write(new_notebook(cells=[new_markdown_cell("x")]), notebook)
+    before = notebook.read_bytes()
+    adopt_again = new_notebook(cells=[new_code_cell("y")])
+    nbformat.write(adopt_again, executed)
+    with pytest.raises(MleRlError, match="has changed since"):
+        adopt(executed, notebook)
+    assert notebook.read_bytes() == before
