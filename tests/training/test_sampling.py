@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from mle_rl import MleRlError
-from mle_rl.rollout import sampling
+from mle_rl.rollout import llama, sampling
+from mle_rl.rollout.llama import is_plain_llama
 from mle_rl.rollout.sampling import SamplingSettings, sample
 
 ENDS = (1, 5, 6)
@@ -19,7 +20,7 @@ def generator(seed=0):
 @pytest.fixture(params=["decoder", "generate"])
 def either_way(request, monkeypatch):
     if request.param == "generate":
-        monkeypatch.setattr(sampling, "_is_plain_llama", lambda model: False)
+        monkeypatch.setattr(sampling, "is_plain_llama", lambda model: False)
     return request.param
 
 
@@ -66,7 +67,7 @@ def test_a_completion_does_not_depend_on_when_other_rows_end(make_llama, monkeyp
     """Compacting the cache at every step or never gives the same tokens."""
     found = []
     for share in (0.0, 1.0):
-        monkeypatch.setattr(sampling, "COMPACT_BELOW", share)
+        monkeypatch.setattr(llama, "COMPACT_BELOW", share)
         found.append([c.ids for c in sample(make_llama(), RAGGED, SETTINGS, generator())])
     assert found[0] == found[1]
 
@@ -89,8 +90,8 @@ def test_the_global_generator_is_left_alone(make_llama, either_way):
 
 @pytest.mark.parametrize("changes", [{"attention_bias": True}, {"hidden_act": "gelu"}])
 def test_other_models_go_through_generate(make_llama, changes):
-    assert sampling._is_plain_llama(make_llama())
-    assert not sampling._is_plain_llama(make_llama(**changes))
+    assert is_plain_llama(make_llama())
+    assert not is_plain_llama(make_llama(**changes))
 
 
 def test_adapters_are_not_overlooked(make_llama):
@@ -99,7 +100,7 @@ def test_adapters_are_not_overlooked(make_llama):
 
     model = get_peft_model(make_llama(), LoraConfig(r=2, target_modules=["q_proj"]))
     for wrapped in (model, model.get_base_model()):
-        assert not sampling._is_plain_llama(wrapped)
+        assert not is_plain_llama(wrapped)
 
 
 @pytest.mark.parametrize(
