@@ -23,7 +23,6 @@ from typing import TextIO
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
-from traitlets.config import Config
 
 from mle_rl.errors import MleRlError, unknown_name
 from mle_rl.notebook import project_root, results_folder, unwritable
@@ -110,9 +109,9 @@ def execute(path: Path, settings: Settings, progress: Progress) -> None:
         kernel_name="python3",
         timeout=None,
         resources={"metadata": {"path": str(path.parent)}},
-        config=Config(KernelManager={"transport_encryption": "auto"}),  # its ports are TCP
         startup_timeout=180,
     )
+    client.create_kernel_manager().transport_encryption = "auto"  # the kernel's ports are TCP
     client.progress = progress
     progress.cells = sum(cell.cell_type == "code" for cell in content.cells)
     try:
