@@ -65,7 +65,7 @@ class Competition:
         features: Input columns, without the id.
         id_prefix: Letter before the number in an id, so that no reader takes ids for numbers.
         train_rows, test_rows: Rows per stratum; half of the test rows are the reward split.
-        sample_prediction: What the sample submission predicts; ignored for probabilities.
+        sample_predictions: What the sample submission predicts, in turn; none for probabilities.
         sources: Distributions whose installed files the data come from.
         examples: Reads the source data.
         page: Markdown page; ``{n_train}``, ``{n_test}`` and ``{classes}`` are filled in.
@@ -80,7 +80,7 @@ class Competition:
     id_prefix: str
     train_rows: int
     test_rows: int
-    sample_prediction: str
+    sample_predictions: tuple[str, ...]
     sources: tuple[str, ...]
     examples: Callable[[], list[Example]]
     page: str
@@ -157,7 +157,7 @@ def prepare(competition: Competition) -> dict[str, bytes]:
         ),
         "public/test.csv": write_csv(inputs, [(ids[id(e)], *e.features) for e in test]),
         "public/sample_submission.csv": write_csv(
-            columns, [(ids[id(e)], *_sample_cells(competition, classes)) for e in test]
+            columns, [(ids[id(e)], *_sample(competition, classes, n)) for n, e in enumerate(test)]
         ),
         "private/test.csv": write_csv(
             (*columns, "split"),
@@ -235,10 +235,10 @@ def _submission_columns(competition: Competition, classes: list[str]) -> tuple[s
     return ("id", competition.target)
 
 
-def _sample_cells(competition: Competition, classes: list[str]) -> tuple[str, ...]:
+def _sample(competition: Competition, classes: list[str], row: int) -> tuple[str, ...]:
     if METRICS[competition.metric].prediction == "distribution":
         return (f"{1 / len(classes):.6f}",) * len(classes)
-    return (competition.sample_prediction,)
+    return (competition.sample_predictions[row % len(competition.sample_predictions)],)
 
 
 def write_csv(header: Sequence[str], rows: list[tuple[str, ...]]) -> bytes:

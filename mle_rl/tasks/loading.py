@@ -66,7 +66,7 @@ def load(name: str, data_dir: str | Path | None = None) -> Task:
             f"The files of {name} in {folder} have changed since they were built. "
             "Delete that folder and load the task again."
         )
-    _warn_of_drift(competition, manifest)
+    _warn_of_drift(competition, folder, manifest)
     return task
 
 
@@ -88,7 +88,7 @@ def published() -> dict[str, dict]:
     return json.loads(text)
 
 
-def _warn_of_drift(competition: Competition, manifest: dict) -> None:
+def _warn_of_drift(competition: Competition, folder: Path, manifest: dict) -> None:
     expected = published().get(competition.id)
     if expected is None or expected["sha256"] == manifest["sha256"]:
         return
@@ -97,10 +97,15 @@ def _warn_of_drift(competition: Competition, manifest: dict) -> None:
         for name, version in expected["versions"].items()
         if manifest["versions"].get(name) != version
     ]
-    reason = f"built from {', '.join(differing)}" if differing else "although versions agree"
+    if differing:
+        reason = f"built from {', '.join(differing)}"
+        advice = "Install with constraints.txt, then delete the folder to get the same"
+    else:
+        reason = "though built from the same versions"
+        advice = "Delete the folder to rebuild it with this version of mle_rl"
     warnings.warn(
-        f"The data of {competition.id} differ from the published ones ({reason}): scores do not "
-        "compare with the committed leaderboard. Install with constraints.txt to get the same.",
+        f"The data of {competition.id} in {folder} differ from the published ones ({reason}): "
+        f"scores do not compare with the committed leaderboard. {advice}.",
         TaskDriftWarning,
         stacklevel=3,
     )

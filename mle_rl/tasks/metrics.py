@@ -75,19 +75,20 @@ def quadratic_weighted_kappa(truth: np.ndarray, prediction: np.ndarray) -> float
 
     With quadratic weights the kappa is one minus the mean squared difference of the pairs over the
     mean squared difference expected from the two marginals alone. It is undefined only when truth
-    and prediction are the same constant; a constant prediction of a varied truth scores 0.
+    and prediction are the same constant; a constant prediction of a varied truth scores exactly 0,
+    since both means are taken over integers.
 
     Args:
         truth: Integer ratings, shape ``(N,)``.
         prediction: Integer ratings, shape ``(N,)``.
     """
-    truth = truth.astype(np.float64)
-    prediction = prediction.astype(np.float64)
-    observed = np.mean((truth - prediction) ** 2)
-    expected = truth.var() + prediction.var() + (truth.mean() - prediction.mean()) ** 2
+    a, b = truth.astype(np.int64), prediction.astype(np.int64)
+    n = len(a)
+    observed = n * int(((a - b) ** 2).sum())
+    expected = n * int((a**2).sum() + (b**2).sum()) - 2 * int(a.sum()) * int(b.sum())
     if expected == 0:
         raise UndefinedScore("truth and prediction are one and the same constant rating")
-    return float(1 - observed / expected)
+    return 1 - observed / expected
 
 
 def word_jaccard(truth: Sequence[str], prediction: Sequence[str]) -> float:

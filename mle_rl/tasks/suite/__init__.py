@@ -1,6 +1,14 @@
 """The offline suite: competitions built from what installed packages ship."""
 
-from mle_rl.tasks.suite import doctor_visits, library_docstrings, photo_patches
+from mle_rl.tasks.suite import (
+    doctor_visits,
+    function_length,
+    handwritten_digits,
+    library_docstrings,
+    photo_patches,
+    smoking_mothers,
+    terrain_height,
+)
 
 COMPETITIONS = {
     c.id: c
@@ -8,5 +16,10 @@ COMPETITIONS = {
         library_docstrings.COMPETITION,
         photo_patches.COMPETITION,
         doctor_visits.COMPETITION,
+        function_length.COMPETITION,
+        terrain_height.COMPETITION,
+        smoking_mothers.COMPETITION,
+        handwritten_digits.COMPETITION,
     )
 }
+"""By id, in the order in which they are listed."""
