@@ -50,7 +50,11 @@ class RewardWeights:
             value = getattr(self, field.name)
             if field.name in ("keep_stages_when_valid", "score_scale") or value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not math.isfinite(value)
+            ):
                 raise MleRlError(
                     f"RewardWeights.{field.name} is {value!r}; it must be a finite number."
                 )
@@ -62,7 +66,9 @@ class RewardWeights:
         if not isinstance(self.keep_stages_when_valid, bool):
             raise MleRlError("RewardWeights.keep_stages_when_valid must be True or False.")
         if self.stage < 0:
-            raise MleRlError("RewardWeights.stage is negative; a stage that is reached must not cost.")
+            raise MleRlError(
+                "RewardWeights.stage is negative; a stage that is reached must not cost."
+            )
         if self.time_cost_rate < 0:
             raise MleRlError("RewardWeights.time_cost_rate is negative; time would be paid for.")
 
@@ -125,7 +131,11 @@ def scaled_score(
     if weights.score_scale == "raw":
         return float(score if higher_is_better else -score)
     if weights.score_scale == "anchored":
-        if anchors is None or not all(math.isfinite(a) for a in anchors) or anchors[0] == anchors[1]:
+        if (
+            anchors is None
+            or not all(math.isfinite(a) for a in anchors)
+            or anchors[0] == anchors[1]
+        ):
             raise MleRlError(
                 f"score_scale='anchored' needs two different finite scores (baseline, best known), not {anchors!r}."
             )

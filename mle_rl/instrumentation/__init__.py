@@ -8,8 +8,9 @@ is inserted is a witness that the program can neither name nor imitate:
     weave(code, insertions, filename, mark) -> code object        in the sandboxed child
 """
 
+from mle_rl.instrumentation.anchors import anchor_target
 from mle_rl.instrumentation.insertions import Insertion, Instrumented
 from mle_rl.instrumentation.syntax import insert_by_syntax
 from mle_rl.instrumentation.weaving import weave
 
-__all__ = ["Insertion", "Instrumented", "insert_by_syntax", "weave"]
+__all__ = ["Insertion", "Instrumented", "anchor_target", "insert_by_syntax", "weave"]

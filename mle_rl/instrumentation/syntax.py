@@ -1,17 +1,46 @@
-"""The syntax-tree inserter: finds the stages of a program by reading its tree."""
+"""The syntax-tree inserter: finds the stages of a program by reading its tree.
+
+One walk over the statements collects the places where `stages` sees a claim. The places are candidates:
+a place in dead code is never reached, and what is reached is checked by its witness.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from mle_rl.instrumentation import libraries
+from mle_rl.instrumentation import libraries, stages
+from mle_rl.instrumentation.facts import FactFinder, origins
 from mle_rl.instrumentation.insertions import Insertion, Instrumented
+
+_COMPILED = re.compile(r"jit|vectorize|script|tf\.function|torch\.compile|cuda")
+
+
+@dataclass(frozen=True)
+class Site:
+    """An insertion and the statement that a person would print after.
+
+    Attributes:
+        line, end_line: Of the innermost statement that holds the place.
+        always: Whether that statement runs whenever the program gets there: it is not within a
+            function, a branch, a loop or an exception handler.
+    """
+
+    insertion: Insertion
+    line: int
+    end_line: int
+    always: bool
 
 
 def parse(code: str) -> ast.Module:
-    """The tree of a program, without the warnings that parsing may print."""
+    """The tree of a program, without the warnings that parsing may print.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: As ``ast.parse`` does.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(code)
@@ -24,47 +53,149 @@ def insert_by_syntax(code: str) -> Instrumented:
         The insertions; none, and the reason, for a text that is no Python program.
     """
     try:
-        tree = parse(code)
-        found = sorted(set(_insertions(tree)))
+        found = sites(parse(code))
     except (SyntaxError, ValueError) as problem:
         return Instrumented(code, (), refused=f"does not parse: {problem}")
     except (RecursionError, MemoryError):
         return Instrumented(code, (), refused="too deeply nested to read")
-    return Instrumented(code, tuple(found))
+    return Instrumented(code, tuple(sorted({site.insertion for site in found})))
 
 
-def _insertions(tree):
-    imports = [
-        n
-        for n in tree.body
-        if isinstance(n, ast.Import | ast.ImportFrom)
-        and any(
-            name.split(".")[0] in libraries.PACKAGES
-            for name in ([n.module or ""] if isinstance(n, ast.ImportFrom) else [a.name for a in n.names])
-        )
-    ]
-    if imports:
-        n = imports[-1]
-        yield Insertion(
-            n.lineno, n.col_offset, "after", "packages_imported", None, n.end_lineno, n.end_col_offset, "import"
-        )
-    for n in ast.walk(tree):
-        if not isinstance(n, ast.Call):
+def sites(tree: ast.Module) -> list[Site]:
+    """All places of a program, in the order of its text, imports first."""
+    finder = FactFinder(tree)
+    found = [site for place in _statements(tree.body, True, ()) for site in _sites(place, finder)]
+    found.sort(key=lambda site: (site.line, site.insertion))
+    return _import_sites(tree, found) + found
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A statement, whether it always runs, and the loops around it within its function."""
+
+    statement: ast.stmt
+    always: bool
+    loops: tuple[ast.stmt, ...]
+
+
+def _statements(
+    body: list[ast.stmt], always: bool, loops: tuple[ast.stmt, ...]
+) -> Iterator[_Place]:
+    for node in body:
+        yield _Place(node, always, loops)
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                if not any(_COMPILED.search(ast.unparse(d)) for d in node.decorator_list):
+                    yield from _statements(node.body, False, ())
+            case ast.ClassDef() | ast.With() | ast.AsyncWith():
+                yield from _statements(node.body, always, loops)
+            case ast.If():
+                main = _is_main_guard(node.test)
+                yield from _statements(node.body, always and main, loops)
+                yield from _statements(node.orelse, False, loops)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                yield from _statements(node.body, False, (*loops, node))
+                yield from _statements(node.orelse, False, loops)
+            case ast.Try() | ast.TryStar():
+                yield from _statements(node.body, always, loops)
+                for handler in node.handlers:
+                    yield from _statements(handler.body, False, loops)
+                yield from _statements(node.orelse, False, loops)
+                yield from _statements(node.finalbody, always, loops)
+            case ast.Match():
+                for case in node.cases:
+                    yield from _statements(case.body, False, loops)
+
+
+def _sites(place: _Place, finder: FactFinder) -> Iterator[Site]:
+    node = place.statement
+    steps = []
+    for expression, awaited in _own_expressions(node):
+        for stage, value, check in stages.claims(expression, finder):
+            yield _site(place, awaited or expression, stage, value, check)
+        if _steps_optimiser(expression, finder):
+            steps.append(expression)
+    for expression, (stage, value, check) in stages.hand_written(node, finder):
+        yield _site(place, expression, stage, value, check)
+    for step in steps:
+        if not place.loops:
+            yield _site(place, step, "model_trained", None, "callee")
             continue
-        name = n.func.attr if isinstance(n.func, ast.Attribute) else getattr(n.func, "id", "")
-        span = n.end_lineno, n.end_col_offset
-        args = " ".join(ast.unparse(a) for a in n.args)
-        def at(stage, value=None):
-            return Insertion(n.lineno, n.col_offset, "around", stage, value, *span)
-        if name in libraries.READERS and "submission" not in args:
-            yield at("data_loaded")
-        if re.match("[A-Z]", name) or name in ("make_pipeline", "train"):
-            yield at("model_defined")
-        if name in libraries.FIT_METHODS | libraries.CROSS_VALIDATION | {"train"}:
-            yield at("model_trained")
-        if name == "backward":
-            yield at("training_loss_seen", "receiver")
-        if name in libraries.METRICS or name.endswith(libraries.METRIC_SUFFIXES) or name == "score":
-            yield at("training_loss_seen" if re.search("tr", args) else "validation_score_seen", "result")
-        if name in libraries.PREDICT_METHODS and re.search(r"test|\bxt", args, re.I):
-            yield at("test_labels_predicted")
+        yield _site(place, step, "model_trained", None, "note")
+        loop = place.loops[0]
+        after = Insertion(
+            loop.lineno, loop.col_offset, "after", "model_trained", None,
+            loop.end_lineno or 0, loop.end_col_offset or 0, "noted",
+        )  # fmt: skip
+        yield Site(after, loop.lineno, loop.end_lineno or 0, place.always)
+
+
+def _site(place: _Place, node: ast.expr, stage: str, value: str | None, check) -> Site:
+    statement = place.statement
+    insertion = Insertion(
+        node.lineno, node.col_offset, "around", stage, value,
+        node.end_lineno or 0, node.end_col_offset or 0, check,
+    )  # fmt: skip
+    return Site(insertion, statement.lineno, statement.end_lineno or 0, place.always)
+
+
+def _own_expressions(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.Await | None]]:
+    """Expressions that belong to a statement itself, not to statements in its body.
+
+    Annotations, decorators and patterns are left alone. A call that is awaited at once comes with
+    its ``await``, for only that has the result.
+    """
+    skipped = {
+        "body",
+        "orelse",
+        "finalbody",
+        "handlers",
+        "cases",
+        "decorator_list",
+        "annotation",
+        "returns",
+    }
+    todo: list[tuple[ast.AST, ast.Await | None]] = []
+    for field, held in ast.iter_fields(statement):
+        if field not in skipped:
+            todo += [(n, None) for n in (held if isinstance(held, list) else [held])]
+    while todo:
+        node, awaited = todo.pop(0)
+        if isinstance(node, ast.arg | ast.pattern | ast.stmt) or not isinstance(node, ast.AST):
+            continue
+        if isinstance(node, ast.expr):
+            yield node, awaited
+        inner = node if isinstance(node, ast.Await) else None
+        todo[:0] = [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def _steps_optimiser(node: ast.expr, finder: FactFinder) -> bool:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    if node.func.attr not in libraries.STEP_METHODS:
+        return False
+    made = origins(finder.of(node.func.value), "made")
+    if made:
+        return any(("optim" in m and "lr_scheduler" not in m) or "GradScaler" in m for m in made)
+    return re.search(r"opt", ast.unparse(node.func.value).lower()) is not None
+
+
+def _import_sites(tree: ast.Module, others: list[Site]) -> list[Site]:
+    """After the last import of a known package that stands before every other stage's place."""
+    first = min((site.line for site in others if site.always), default=10**9)
+    found: list[Site] = []
+    for place in _statements(tree.body, True, ()):
+        node = place.statement
+        if not stages.is_known_package(node):
+            continue
+        insertion = Insertion(
+            node.lineno, node.col_offset, "after", "packages_imported", None,
+            node.end_lineno or 0, node.end_col_offset or 0, "import",
+        )  # fmt: skip
+        found.append(Site(insertion, node.lineno, node.end_lineno or 0, place.always))
+    leading = [s for s in found if s.always and s.line < first]
+    return leading[-1:] or found
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and "__name__" in ast.unparse(test)

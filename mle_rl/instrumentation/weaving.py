@@ -22,9 +22,7 @@ from mle_rl.instrumentation.insertions import Insertion
 from mle_rl.instrumentation.witness import Mark, Run, Site, Witness
 
 
-def weave(
-    code: str, insertions: Sequence[Insertion], filename: str, mark: Mark
-) -> types.CodeType:
+def weave(code: str, insertions: Sequence[Insertion], filename: str, mark: Mark) -> types.CodeType:
     """Compiles a program so that reaching an insertion is reported.
 
     Args:

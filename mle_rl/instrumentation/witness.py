@@ -51,7 +51,9 @@ class Run:
         self.reached: set[str] = set()
         self.noted: set[str] = set()
         own = {os.path.realpath(os.path.dirname(filename) or "."), os.path.realpath(".")}
-        installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+        installed = [
+            sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        ]
         folders = {os.path.realpath(folder) for folder in [*installed, *sys.path] if folder}
         self.roots = tuple(sorted((f + os.sep for f in folders - own), key=len, reverse=True))
 
@@ -153,7 +155,9 @@ def number(seen: Any, run: Run) -> float | None:
         library = run.library_of_class(kind)
         if library == "numpy" and getattr(seen, "ndim", 0) == 1 and 0 < seen.size <= 1000:
             seen = seen.mean()
-        elif library not in ("numpy", "torch", "tensorflow", "keras", "jax") or not hasattr(seen, "item"):
+        elif library not in ("numpy", "torch", "tensorflow", "keras", "jax") or not hasattr(
+            seen, "item"
+        ):
             return None
         seen = (seen.detach() if library == "torch" else seen).item()
         if type(seen) not in (int, float):
@@ -172,7 +176,7 @@ class Witness:
     def __call__(self, seen: tuple) -> Any:
         try:
             self._observe(*seen)
-        except Exception:  # noqa: BLE001 - a witness must not change what the program does
+        except Exception:
             pass
         return seen[0]
 
