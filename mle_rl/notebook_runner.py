@@ -117,7 +117,7 @@ def execute(path: Path, settings: Settings, progress: Progress) -> None:
     try:
         _drive(client, _environment(settings), progress)
     except (CellExecutionError, RuntimeError) as error:
-        raise _failure(path, content, error, copy) from None
+        raise _failure(path, content, progress.cell, error, copy) from None
     finally:
         _save(content, copy)
     if problem := first_widget_error(content):
@@ -275,11 +275,11 @@ def _save(content: nbformat.NotebookNode, copy: Path) -> None:
         raise unwritable(copy, error) from None
 
 
-def _failure(path: Path, content, error: Exception, copy: Path) -> MleRlError:
-    started = [cell for cell in content.cells if cell.get("execution_count") is not None]
+def _failure(path: Path, content, cell: int, error: Exception, copy: Path) -> MleRlError:
     where = "before its first cell"
-    if started:
-        where = f"in code cell {len(started)} ({started[-1].source.strip().splitlines()[0]!r})"
+    if cell:
+        source = [each.source for each in content.cells if each.cell_type == "code"][cell - 1]
+        where = f"in code cell {cell} ({source.strip().partition(chr(10))[0]!r})"
     if isinstance(error, CellExecutionError):
         said = (error.evalue.strip().splitlines() or [""])[-1]
         reason = f"{error.ename}: {said}" if said else error.ename

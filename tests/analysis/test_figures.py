@@ -49,7 +49,10 @@ def run(tmp_path) -> Run:
 def figure():
     style()
     fig, axes = plt.subplots()
-    axes.plot([1, 2, 3], [0.1, 0.5, 0.2], label="a")
+    # One of the figures that a second layout moves by 1e-8 inch.
+    axes.fill_between(range(10), -1.77, np.linspace(-0.5, 1.6, 10))
+    axes.plot(range(10), np.arange(10) * 0.1, label="a")
+    axes.set(title="It rises", xlabel="step")
     axes.legend()
     yield fig
     plt.close(fig)

@@ -100,17 +100,19 @@ def test_records_are_saved_with_sorted_keys(tmp_path):
 
 
 def test_threads_are_set_for_libraries_loaded_before_and_after():
-    code = """
-import os, numpy
-from mle_rl.notebook import limit_threads
-limit_threads(1)
-import torch
-from threadpoolctl import threadpool_info
-print(torch.get_num_threads(), max(pool["num_threads"] for pool in threadpool_info()))
-"""
     free = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    shown = subprocess.run([sys.executable, "-c", code], env=free, capture_output=True, check=True)
-    assert shown.stdout.split() == [b"1", b"1"]
+    count = """
+from concurrent.futures import ThreadPoolExecutor
+import threadpoolctl, torch
+with ThreadPoolExecutor(1) as thread:  # libraries keep a count for each thread
+    print(torch.get_num_threads(), thread.submit(torch.get_num_threads).result())
+print(max(pool["num_threads"] for pool in threadpoolctl.threadpool_info()))
+"""
+    limit = "from mle_rl.notebook import limit_threads\nlimit_threads(1)\n"
+    for code in (f"import numpy\n{limit}{count}", f"import torch\n{limit}{count}"):
+        command = [sys.executable, "-c", code]
+        shown = subprocess.run(command, env=free, capture_output=True, check=True)
+        assert shown.stdout.split() == [b"1", b"1", b"1"]
 
 
 def test_importing_the_package_imports_no_heavy_library():
