@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS rollouts (
     dispatched_at REAL NOT NULL,
     started_at REAL,
     finished_at REAL,
+    duration_s REAL,
     reward REAL,
     prompt_ids BLOB NOT NULL,
     completion_ids BLOB NOT NULL,
@@ -108,11 +109,16 @@ class Ledger:
 
     def finished(self, rollout: Rollout) -> None:
         """It has an execution and an outcome."""
-        result = (rollout.finished_at, _to_json(rollout.execution), _to_json(rollout.outcome))
+        result = (
+            rollout.finished_at,
+            rollout.execution.duration_s,
+            _to_json(rollout.execution),
+            _to_json(rollout.outcome),
+        )
         with self._transaction() as cursor:
             self._change(
                 cursor,
-                "state = 'finished', finished_at = ?, execution = ?, outcome = ?",
+                "state = 'finished', finished_at = ?, duration_s = ?, execution = ?, outcome = ?",
                 result,
                 rollout.id,
             )
@@ -198,6 +204,16 @@ class Ledger:
         trained, ready = states.pop("trained", 0), states.pop("finished", 0)
         total = in_flight + trained + ready + sum(states.values())
         return Counts(total, trained, states, in_flight, ready)
+
+    def durations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Execution times in seconds: of all programs that ended, and of those trained on."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT duration_s, state = 'trained' FROM rollouts"
+                " WHERE duration_s IS NOT NULL AND state != 'rewound'"
+            ).fetchall()
+        seconds, trained = np.array(rows, dtype=float).reshape(-1, 2).T
+        return seconds, seconds[trained == 1]
 
     def rollouts(self, state: str = "trained") -> list[Rollout]:
         """All rollouts in a state, in the order in which they were dispatched."""

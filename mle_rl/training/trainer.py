@@ -26,7 +26,6 @@ token ids. Read here: ``duration_s``, ``group``, ``task`` and ``inclusion``; see
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from accelerate.utils import gather_object
@@ -35,21 +34,8 @@ from trl import GRPOTrainer
 from trl.trainer.utils import nanstd
 
 from mle_rl.errors import MleRlError
-from mle_rl.losses import WeightScheme, duration_weights, effective_sample_size
-
-
-@dataclass(frozen=True)
-class DurationWeighting:
-    """How much each sample's gradient counts."""
-
-    scheme: WeightScheme = "none"
-    # none: 1. paper: its own duration (right if workers repeat one action for a fixed time).
-    # task_mean: mean duration of its task (one worker per task). inclusion: inverse probability of
-    # having been kept by the queue. Rows need duration_s; task_mean also task, inclusion the like.
-    floor_s: float = 0.01
-    # Shorter durations count as this many seconds.
-    inclusion_floor: float = 0.05
-    # Smaller probabilities of being kept count as this: bias for less variance.
+from mle_rl.losses import duration_weights, effective_sample_size
+from mle_rl.training.weighting import DurationWeighting
 
 
 class DurationAwareGRPOTrainer(GRPOTrainer):

@@ -1,0 +1,137 @@
+"""The environment of one task: a program goes in, its execution and its graded outcome come out.
+
+    Program -> instrumented -> sandbox -> Execution -> graded, stages credited -> Outcome
+
+What the program did wrong is in the outcome. What the sandbox or the grader did wrong raises: a
+fault of ours must never be paid to the policy as a failure of its program.
+
+Programs are graded here, outside the sandbox, after they have ended. Only a program that ended by
+itself and without an error (status ``ok``) can have a valid submission: a file that one left behind
+that was killed or raised is no solution anybody could hand in and reproduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from functools import partial
+from typing import Protocol
+
+from mle_rl.instrumentation import Instrumented, insert_by_syntax
+from mle_rl.records import Execution, Limits, Outcome, Program
+from mle_rl.sandbox import Job
+from mle_rl.tasks import Task, grade
+
+REJECTED = "The completion holds no complete program."
+
+PROBLEMS = {
+    "error": "The program ended with an error.",
+    "timeout": "The program did not end within its time limit.",
+    "out_of_memory": "The program used more memory than it may.",
+    "killed": "The program was killed.",
+    "rejected": "The program could not be run.",
+}
+"""Why there is no score, by status."""
+
+Result = tuple[Execution, Outcome]
+
+
+class Pool(Protocol):
+    """Runs jobs somewhere; `mle_rl.sandbox.LocalPool` is one."""
+
+    def submit(self, job: Job) -> Future[Execution]: ...
+
+
+class Environment:
+    """Runs and grades programs for one task.
+
+    Args:
+        task: The competition.
+        pool: Where programs run.
+        limits: What each program may use.
+        instrument: Finds the places where a program is observed.
+        seed: Seeds the random generators that a program does not seed itself.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        pool: Pool,
+        limits: Limits | None = None,
+        *,
+        instrument: Callable[[str], Instrumented] = insert_by_syntax,
+        seed: int = 0,
+    ):
+        self.task = task
+        self.pool = pool
+        self.limits = limits or Limits()
+        self.instrument = instrument
+        self.seed = seed
+
+    def submit(self, program: Program | None) -> Future[Result]:
+        """Start a program; thread-safe.
+
+        Args:
+            program: What the policy wrote, or None if its completion holds no program.
+
+        Returns:
+            A future of (execution, outcome). Its exception is a fault of the machine, the sandbox
+            or the grader, never of the program.
+        """
+        if program is None:
+            return _known(_rejected(REJECTED))
+        instrumented = self.instrument(program.code)
+        job = Job(
+            program.code,
+            self.task.public_dir,
+            insertions=instrumented.insertions,
+            limits=self.limits,
+            seed=self.seed,
+        )
+        result: Future[Result] = Future()
+        self.pool.submit(job).add_done_callback(partial(self._ended, result))
+        return result
+
+    def run(self, program: Program | None) -> Result:
+        """Run a program and wait for it."""
+        return self.submit(program).result()
+
+    def judge(self, execution: Execution) -> Outcome:
+        """Grade what a program left and credit the stages that it reached."""
+        stages = tuple(marker.stage for marker in execution.markers)
+        if execution.status != "ok":
+            return Outcome(stages, valid=False, problem=_problem(execution))
+        graded = grade(self.task, execution.submission, execution.submission_problem)
+        return Outcome(
+            stages, graded.valid, graded.reward_score, graded.final_score, graded.problem
+        )
+
+    def _ended(self, result: Future[Result], ran: Future[Execution]) -> None:
+        """Grade in the thread that ran the program; whatever goes wrong travels to the caller."""
+        try:
+            execution = ran.result()
+            result.set_result((execution, self.judge(execution)))
+        except CancelledError:  # the pool was closed
+            result.cancel()
+        except BaseException as fault:
+            result.set_exception(fault)
+
+
+def _known(result: Result) -> Future[Result]:
+    future: Future[Result] = Future()
+    future.set_result(result)
+    return future
+
+
+def _problem(execution: Execution) -> str:
+    """Why a program that did not end well has no score, with the last line that it wrote."""
+    problem = PROBLEMS[execution.status]
+    lines = execution.stderr.strip().splitlines()
+    if execution.status != "error" or not lines:
+        return problem
+    return f"{problem.removesuffix('.')}: {lines[-1][:200]}"
+
+
+def _rejected(problem: str) -> Result:
+    execution = Execution("rejected", "", problem, 0.0, 0.0, 0.0, isolation="not run")
+    return execution, Outcome((), valid=False, problem=problem)

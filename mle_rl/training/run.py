@@ -1,0 +1,258 @@
+"""Train a policy live: real programs on worker processes, TRL's loss, one call.
+
+    result = train(TrainConfig(run_dir=Path("results/quick/run"), tasks=("library-docstrings",)))
+
+The folder of the run holds ``settings.txt``, the ledger of rollouts ``rollouts.sqlite``, the last
+two checkpoints, ``history.csv`` (see `mle_rl.training.history.GLOSSARY`) and at the end the trained
+policy in ``policy/``, which `mle_rl.agent.load_policy` reads. Calling `train` again with the same
+settings goes on from the last checkpoint, or returns at once if the run has ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mle_rl import tasks
+from mle_rl.agent import Policy, load_policy
+from mle_rl.errors import MleRlError
+from mle_rl.rewards import RewardWeights
+from mle_rl.rollout.collector import RolloutCollector, rollout_reward
+from mle_rl.rollout.ledger import Ledger
+from mle_rl.rollout.live import LiveDriver
+from mle_rl.rollout.queue import Counts, RolloutQueue
+from mle_rl.sandbox import LocalPool
+from mle_rl.training import checkpoint
+from mle_rl.training.assembly import assign, grpo_config, sampling_settings
+from mle_rl.training.config import TrainConfig
+from mle_rl.training.history import History, progress_line
+
+
+@dataclass
+class Controls:
+    """What may be changed while a run trains, from any thread; read before every batch."""
+
+    rewards: RewardWeights
+    """Reward weights from the next batch on."""
+
+    stop: bool = False
+    """End the run after this batch, with a checkpoint."""
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """A run that has ended.
+
+    Attributes:
+        policy: The trained policy; adapters are merged into it.
+        history: One row per batch; columns are those of `history.GLOSSARY`.
+        counts: What became of every rollout that was dispatched.
+        run_dir: Where everything lies; the rollouts themselves are in ``rollouts.sqlite`` there.
+    """
+
+    policy: Policy
+    history: pd.DataFrame
+    counts: Counts
+    run_dir: Path
+
+
+def train(
+    config: TrainConfig,
+    *,
+    controls: Controls | None = None,
+    on_step: Callable[[Mapping], None] | None = None,
+    policy: Policy | None = None,
+    peft_config: Any = None,
+) -> TrainResult:
+    """Train, or go on with, the run in ``config.run_dir``.
+
+    Args:
+        config: The settings.
+        controls: What another thread, such as a slider, may change meanwhile.
+        on_step: Called with every finished row of the history. By default about twenty of them are
+            printed.
+        policy: Start from this one instead of loading ``config.policy``; it is trained in place.
+        peft_config: A ``peft.PeftConfig``: train adapters instead of all weights.
+
+    Raises:
+        MleRlError: A task, policy or tier that does not exist, a folder that cannot be written or
+            holds another run; or the run was interrupted (Ctrl-C) and can be gone on with.
+    """
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    folder = _prepared_folder(config, peft_config)
+    controls = controls or Controls(config.rewards)
+    on_step = on_step or partial(_print_some, steps=config.steps)
+    with _threads(config.learner_threads), closing(Ledger(folder / "rollouts.sqlite")) as ledger:
+        if _has_ended(config):
+            return _result(config, ledger)
+        policy = policy or load_policy(config.policy)
+        with LocalPool(config.workers, tier=config.tier) as pool:
+            run = _Run(config, policy, pool, ledger, controls, on_step, peft_config)
+            try:
+                run.train()
+            except KeyboardInterrupt:
+                raise MleRlError(_interrupted(folder)) from None
+            finally:
+                run.driver.close()
+        run.save(folder / "policy")
+        return _result(config, ledger)
+
+
+class _Run:
+    """The parts of one run, put together."""
+
+    def __init__(self, config, policy, pool, ledger, controls, on_step, peft_config):
+        import torch
+
+        self.config = config
+        self.ledger = ledger
+        self.controls = controls
+        self.on_step = on_step
+        self.policy = policy
+        assignments = {
+            name: assign(tasks.load(name), policy, pool, config, number)
+            for number, name in enumerate(config.tasks)
+        }
+        self.driver = LiveDriver(
+            RolloutQueue(config.queue_config),
+            lambda rollout: assignments[rollout.task].environment.submit(rollout.program),
+            ledger,
+        )
+        self.collector = RolloutCollector(
+            assignments=assignments,
+            driver=self.driver,
+            parse=policy.parse,
+            sampling=sampling_settings(policy, config),
+            generator=torch.Generator().manual_seed(config.seed),
+            reward_weights=controls.rewards,
+            on_batch=self._begin,
+        )
+        first = assignments[config.tasks[0]].environment.task
+        self._new_history = partial(
+            History, config.run_dir / "history.csv", first.id, first.higher_is_better
+        )
+        self.trainer = self._make_trainer(peft_config)
+
+    def train(self) -> None:
+        """From the last checkpoint, or from the start, to the last batch."""
+        found = checkpoint.last(self.config.run_dir)
+        if found is None:
+            self.ledger.rewind_to_start()
+            self.history = self._new_history()
+            self.trainer.train()
+            return
+        path, state = found
+        self.history = self._new_history(steps_done=state["version"])
+        self.collector.load_state_dict(state)
+        self.trainer.train(resume_from_checkpoint=str(path))
+
+    def save(self, folder: Path) -> None:
+        """Write the trained policy; its configuration last, for it says that the run has ended."""
+        from transformers.utils import CONFIG_NAME
+
+        model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        if hasattr(model, "merge_and_unload"):
+            model = model.merge_and_unload()
+        self.policy.tokenizer.save_pretrained(folder)
+        part = folder.with_name("policy.part")
+        model.save_pretrained(part)
+        for file in sorted(part.iterdir(), key=lambda file: file.name == CONFIG_NAME):
+            file.replace(folder / file.name)
+        part.rmdir()
+
+    def _make_trainer(self, peft_config):
+        from datasets import Dataset
+        from transformers import PrinterCallback
+
+        from mle_rl.training.callbacks import RunCallback
+        from mle_rl.training.trainer import DurationAwareGRPOTrainer
+
+        config = self.config
+        trainer = DurationAwareGRPOTrainer(
+            model=self.policy.model,
+            reward_funcs=rollout_reward,
+            args=grpo_config(config, self.collector.sampling),
+            # TRL wants prompts to loop over; the collector takes its own from the prompt sources.
+            train_dataset=Dataset.from_dict({"prompt": ["/".join(config.tasks)] * config.steps}),
+            processing_class=self.policy.tokenizer,
+            rollout_func=self.collector,
+            peft_config=peft_config,
+            weighting=config.weighting,
+            behaviour_ratio=config.ratio != "none",
+            length_buckets=config.length_buckets,
+            callbacks=[RunCallback(self)],
+        )
+        trainer.remove_callback(PrinterCallback)
+        return trainer
+
+    def _begin(self, batch) -> None:
+        self.history.begin(batch, self.driver.counts(), self.ledger)
+
+
+def _prepared_folder(config: TrainConfig, peft_config: Any) -> Path:
+    """The folder of the run, with its settings written down or found to be the same."""
+    folder = config.run_dir
+    settings = folder / "settings.txt"
+    # A longer run with otherwise equal settings may go on with a shorter one.
+    adapters = type(peft_config).__name__ if peft_config else "all weights are trained"
+    wanted = replace(config, steps=1).to_json() + f"adapters: {adapters}\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if settings.is_file() and settings.read_text(encoding="utf-8") != wanted:
+            raise MleRlError(
+                f"{folder} holds a run with other settings (see settings.txt there): give this "
+                "run a folder of its own, or delete that one."
+            )
+        settings.write_text(wanted, encoding="utf-8")
+    except OSError as error:
+        raise MleRlError(
+            f"The folder of the run, {folder}, cannot be written ({error.strerror}): choose "
+            "another run_dir, or give yourself write permission there."
+        ) from None
+    return folder
+
+
+def _has_ended(config: TrainConfig) -> bool:
+    found = checkpoint.last(config.run_dir)
+    saved = (config.run_dir / "policy" / "config.json").is_file()
+    return saved and found is not None and found[1]["version"] >= config.steps
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _result(config: TrainConfig, ledger: Ledger) -> TrainResult:
+    return TrainResult(
+        policy=load_policy(config.run_dir / "policy"),
+        history=pd.read_csv(config.run_dir / "history.csv"),
+        counts=ledger.counts(),
+        run_dir=config.run_dir,
+    )
+
+
+def _interrupted(folder: Path) -> str:
+    found = checkpoint.last(folder)
+    where = "the start" if found is None else f"step {found[1]['version']}"
+    return f"Training was interrupted; call train with the same settings to go on from {where}."
+
+
+def _print_some(row: Mapping, steps: int) -> None:
+    every = max(1, steps // 20)
+    if row["step"] in (1, steps) or row["step"] % every == 0:
+        print(progress_line(row, steps), flush=True)
