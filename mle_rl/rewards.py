@@ -1,8 +1,8 @@
 """Rewards: from what a program achieved to one number, and what the settings of that number do.
 
 The paper's reward (section 2): -10 for a complete failure, +0.1 for each stage that instrumentation
-saw, and the true score, its sign flipped where lower is better, for a valid submission. Each of these
-is a setting here, and `describe` says in words what a choice of settings makes possible.
+saw, and the true score, its sign flipped where lower is better, for a valid submission. Each of
+these is a setting here, and `describe` says in words what a choice of settings makes possible.
 
 Departures from the paper, all settable: credit for stages is not added to a valid score (the paper
 does not say); the score may be put on a scale of its own (``anchored``, ``percentile``), since raw
@@ -126,7 +126,8 @@ def scaled_score(
     """
     if score is None or not math.isfinite(score):
         raise MleRlError(
-            f"A valid outcome has the score {score!r}; grading must give a finite number or call it invalid."
+            f"A valid outcome has the score {score!r}; grading must give a finite number "
+            "or call the submission invalid."
         )
     if weights.score_scale == "raw":
         return float(score if higher_is_better else -score)
@@ -137,12 +138,14 @@ def scaled_score(
             or anchors[0] == anchors[1]
         ):
             raise MleRlError(
-                f"score_scale='anchored' needs two different finite scores (baseline, best known), not {anchors!r}."
+                "score_scale='anchored' needs two different finite scores, (baseline, best known), "
+                f"not {anchors!r}."
             )
         baseline, best = anchors
         if (best > baseline) != higher_is_better:
             raise MleRlError(
-                f"The best known score {best:g} is worse than the baseline {baseline:g}; swap the anchors."
+                f"The best known score {best:g} is worse than the baseline {baseline:g}; "
+                "swap the anchors."
             )
         return (score - baseline) / (best - baseline)
     if percentile is None:
@@ -158,7 +161,7 @@ def _time_cost(weights: RewardWeights, duration_s: float | None) -> float:
         return 0.0
     if duration_s is None or not math.isfinite(duration_s) or duration_s < 0:
         raise MleRlError(
-            f"time_cost_rate needs the execution time; duration_s is {duration_s!r}, not a number of seconds."
+            f"time_cost_rate needs the execution time in seconds; duration_s is {duration_s!r}."
         )
     return weights.time_cost_rate * duration_s
 

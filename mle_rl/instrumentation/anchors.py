@@ -9,18 +9,20 @@ A language model reads the program with numbered lines and answers with lines su
     14 score
     16 predicted
 
-that is, the line on which a statement starts and one of seven words; ``none`` stands for an empty answer. The
-answer names places and never text of the program, so nothing of the program can be changed by it. `read_anchors`
-maps it back to insertions: a place counts if the syntax tree shows, in that statement, something that the stage
-could mean (its witness is woven there); other places are counted as unsupported and dropped.
+that is, the line on which a statement starts and one of seven words; ``none`` stands for an empty
+answer. The answer names places and never text of the program, so nothing of the program can be
+changed by it. `read_anchors` maps it back to insertions: a place counts if the syntax tree shows,
+in that statement, something that the stage could mean (its witness is woven there); other places
+are counted as unsupported and dropped.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from mle_rl.instrumentation.insertions import Insertion
-from mle_rl.instrumentation.syntax import Site, parse, sites
+from mle_rl.instrumentation.syntax import Site, read_sites
 from mle_rl.records import STAGES
 
 WORDS = dict(
@@ -33,6 +35,21 @@ _WORD_OF = {stage: word for word, stage in WORDS.items()}
 _LINE = re.compile(r"(\d{1,5}) ([a-z]+)")
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What a language model's answer comes to.
+
+    Attributes:
+        insertions: The places that it names and the syntax tree supports.
+        unsupported: Stages of the places that it names and the syntax tree does not support.
+        refused: Why nothing of the answer is taken, or None.
+    """
+
+    insertions: tuple[Insertion, ...]
+    unsupported: tuple[str, ...] = ()
+    refused: str | None = None
+
+
 def numbered(code: str) -> str:
     """A program with the number of each line before it, as both inserter prompts show it."""
     return "".join(f"{i} {line}\n" for i, line in enumerate(code.splitlines(), start=1))
@@ -42,12 +59,10 @@ def anchor_target(code: str) -> str:
     """The answer that the syntax-tree inserter would give, for training a model on it.
 
     Of each stage only what is needed: places up to and including the first that the program always
-    passes, since a stage counts once. A program that does not parse, or has no stage, gives ``none``.
+    passes, since a stage counts once. A program that does not parse, or has no stage, gives
+    ``none``.
     """
-    try:
-        found = sites(parse(code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return NONE
+    found, _ = read_sites(code)
     wanted: dict[tuple[int, int], str] = {}
     for stage in STAGES:
         for site in (
@@ -59,34 +74,31 @@ def anchor_target(code: str) -> str:
     return "\n".join(wanted[key] for key in sorted(wanted)) or NONE
 
 
-def read_anchors(code: str, answer: str) -> tuple[tuple[Insertion, ...], int, str | None]:
+def read_anchors(found: list[Site], answer: str, lines: int) -> Reading:
     """Reads a model's answer.
 
     Args:
-        code: The original program; it must parse.
+        found: The places that the syntax tree shows.
         answer: What the model wrote.
-
-    Returns:
-        The insertions, the number of unsupported places, and the reason why the whole answer is
-        refused, or None. A refused answer has no insertions.
+        lines: How many lines the program has.
     """
-    found = sites(parse(code))
-    last = len(code.splitlines())
-    lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
-    if not lines:
-        return (), 0, "empty answer"
+    given = [line.strip() for line in answer.strip().splitlines() if line.strip()]
+    if not given:
+        return Reading((), refused="empty answer")
     chosen: set[Insertion] = set()
-    unsupported = 0
-    for line in lines if lines != [NONE] else []:
+    unsupported: list[str] = []
+    for line in given if given != [NONE] else []:
         match = _LINE.fullmatch(line)
         if match is None or match[2] not in WORDS:
-            return (), 0, "a line is not '<line> <stage>'"
-        if not 1 <= int(match[1]) <= last:
-            return (), 0, "a line number is outside the program"
-        supported = supported_by(found, int(match[1]), int(match[1]), WORDS[match[2]])
-        unsupported += not supported
+            return Reading((), refused="a line is not '<line> <stage>'")
+        number = int(match[1])
+        if not 1 <= number <= lines:
+            return Reading((), refused="a line number is outside the program")
+        supported = supported_by(found, number, number, WORDS[match[2]])
+        if not supported:
+            unsupported.append(WORDS[match[2]])
         chosen.update(supported)
-    return tuple(sorted(chosen)), unsupported, None
+    return Reading(tuple(sorted(chosen)), tuple(unsupported))
 
 
 def supported_by(found: list[Site], first: int, last: int, stage: str) -> list[Insertion]:

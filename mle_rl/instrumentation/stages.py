@@ -4,15 +4,16 @@ What counts, stage by stage:
 
 * packages imported: after the last import of a known package in the program's first imports;
 * data loaded: a library's reader, on a file that is no sample submission;
-* model defined: an estimator, booster or network is made (scalers, encoders and splitters are none);
+* model defined: an estimator, booster or network is made (scalers, encoders and splitters are
+  none);
 * model trained: ``fit`` of a model, ``train`` of a booster or ``Trainer``, a cross-validation; in a
   hand-written loop, after the loop in which an optimiser stepped;
-* training loss seen: ``loss.backward()``; a metric or ``score`` on rows for fitting; ``.item()`` of a
-  loss; a fitted model's own loss (``loss_``, ``train_score_``, a Keras history);
-* validation score seen: a metric or ``score`` on other rows; a cross-validation; ``best_score_`` and
-  ``oob_score_``; ``evaluate``;
-* both: a hand-written formula over predictions that is assigned to, or printed beside, the name of a
-  loss or score, once a library's model has been trained;
+* training loss seen: ``loss.backward()``; a metric or ``score`` on rows for fitting; ``.item()`` of
+  a loss; a fitted model's own loss (``loss_``, ``train_score_``, a Keras history);
+* validation score seen: a metric or ``score`` on other rows; a cross-validation; ``best_score_``
+  and ``oob_score_``; ``evaluate``;
+* both: a hand-written formula over predictions that is assigned to, or printed beside, the name of
+  a loss or score, once a library's model has been trained;
 * test labels predicted: a model predicts on what comes from a test file.
 
 Nothing here runs the program: these are candidates, and the witnesses decide while it runs.
@@ -25,7 +26,8 @@ import re
 from collections.abc import Iterator
 
 from mle_rl.instrumentation import libraries
-from mle_rl.instrumentation.facts import FactFinder, Facts, origins
+from mle_rl.instrumentation.dataflow import FactFinder
+from mle_rl.instrumentation.facts import Facts, origins
 from mle_rl.instrumentation.insertions import Check
 
 Claim = tuple[str, str | None, Check]
@@ -59,7 +61,7 @@ def claims(node: ast.expr, finder: FactFinder) -> Iterator[Claim]:
         yield from _function_claims(node, finder)
         if isinstance(node.func, ast.Attribute):
             yield from _method_claims(node, node.func, finder)
-        yield from _network_claims(node, finder)
+        yield from _called_model_claims(node, finder)
 
 
 def is_model_origin(name: str) -> bool:
@@ -189,11 +191,8 @@ def _function_claims(node: ast.Call, finder: FactFinder) -> Iterator[Claim]:
         elif is_model_origin(name) and not _is_part(node, name, finder):
             yield DEFINED
     for name in origins(finder.of(node.func), "own"):
-        if any(base.split(".")[0] in libraries.MODEL_LIBRARIES for base in finder.bases(name)):
-            if not any(
-                base.endswith(("Dataset", "Mixin", "BaseEstimator")) for base in finder.bases(name)
-            ):
-                yield DEFINED
+        if any(_is_model_base(base) for base in finder.bases(name)):
+            yield DEFINED
 
 
 def _is_metric(library: str, name: str, last: str) -> bool:
@@ -244,40 +243,51 @@ def _method_claims(node: ast.Call, func: ast.Attribute, finder: FactFinder) -> I
         yield "training_loss_seen", "receiver", "callee"
     elif method == "item" and "loss" in receiver:
         yield SCORE if "held_out" in receiver else LOSS
-    elif method in libraries.PREDICT_METHODS and any("test" in f for f in facts):
+    elif method in libraries.PREDICT_METHODS and any(
+        "test" in f and not _depends_on_call(a, f, finder)
+        for a, f in zip(arguments, facts, strict=True)
+    ):
         yield PREDICTED
 
 
-def _network_claims(node: ast.Call, finder: FactFinder) -> Iterator[Claim]:
-    """``model(x)``: a network that is called predicts."""
-    if not any("test" in finder.of(a) for a in _arguments(node)):
-        return
+def _called_model_claims(node: ast.Call, finder: FactFinder) -> Iterator[Claim]:
+    """``model(x)``: a network that is called predicts, and so does a helper of the program's."""
     called = finder.of(node.func)
+    if origins(called) or not any("test" in finder.of(a) for a in _arguments(node)):
+        return
+    own = origins(called, "own")
+    if own:
+        if "predicted" in finder.of(node) and not own & finder.classes.keys():
+            yield "test_labels_predicted", None, "trained"
+        return
     made = origins(called, "made")
-    named = re.search(r"(^|_)(model|net|network)$", _last_name(node.func))
-    own = any(
-        b.split(".")[0] in libraries.MODEL_LIBRARIES for m in made for b in finder.bases(m[4:])
-    )
-    if (
-        own
-        or any(is_model_origin(m) for m in made)
-        or (named and not made and not origins(called, "own"))
-    ):
-        if not origins(called):
+    if made:
+        if any(is_model_origin(m) or _is_model_base(m) for m in made):
             yield PREDICTED
+    elif re.search(r"(^|_)(model|net|network)$", _last_name(node.func)):
+        yield PREDICTED
+
+
+def _depends_on_call(argument: ast.expr, facts: Facts, finder: FactFinder) -> bool:
+    """Whether a helper is given test rows by one call and other rows by another."""
+    return finder.by_call(argument) and not facts.isdisjoint({"held_out", "fitted"})
 
 
 def _may_be_model(receiver: ast.expr, made: set[str]) -> bool:
     """Whether a receiver could be a model, by what made it or, unknown, by its name."""
     library = {m for m in made if not m.startswith("own:")}
     if library:
-        return any(is_model_origin(m) or m.split(".")[-1] in _MODEL_BASES for m in library)
+        return any(is_model_origin(m) or _is_model_base(m) for m in library)
     if made:
         return False
     return not _TRANSFORMER_NAMES.search(_last_name(receiver).lower())
 
 
-_MODEL_BASES = frozenset({"Module", "LightningModule", "Trainer", "Learner"})
+def _is_model_base(name: str) -> bool:
+    """Whether a class of the program's own that derives from this is a model."""
+    bases = ("Module", "LightningModule", "Model", "Learner")
+    library, last = name.split(".")[0], name.rsplit(".", 1)[-1]
+    return library in libraries.MODEL_LIBRARIES and (last in bases or is_model_origin(name))
 
 
 def _is_trainer(receiver: ast.expr, made: set[str]) -> bool:

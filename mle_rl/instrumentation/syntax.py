@@ -1,20 +1,21 @@
 """The syntax-tree inserter: finds the stages of a program by reading its tree.
 
-One walk over the statements collects the places where `stages` sees a claim. The places are candidates:
-a place in dead code is never reached, and what is reached is checked by its witness.
+One walk over the statements collects the places where `stages` sees a claim. The places are
+candidates: a place in dead code is never reached, and what is reached is checked by its witness.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mle_rl.instrumentation import libraries, stages
-from mle_rl.instrumentation.facts import FactFinder, origins
+from mle_rl.instrumentation.dataflow import FactFinder, parse
+from mle_rl.instrumentation.facts import origins
 from mle_rl.instrumentation.insertions import Insertion, Instrumented
+from mle_rl.instrumentation.screen import screen
 
 _COMPILED = re.compile(r"jit|vectorize|script|tf\.function|torch\.compile|cuda")
 
@@ -24,49 +25,53 @@ class Site:
     """An insertion and the statement that a person would print after.
 
     Attributes:
-        line, end_line: Of the innermost statement that holds the place.
+        line, col: Start of the innermost statement that holds the place.
         always: Whether that statement runs whenever the program gets there: it is not within a
             function, a branch, a loop or an exception handler.
     """
 
     insertion: Insertion
     line: int
-    end_line: int
+    col: int
     always: bool
-
-
-def parse(code: str) -> ast.Module:
-    """The tree of a program, without the warnings that parsing may print.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: As ``ast.parse`` does.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(code)
 
 
 def insert_by_syntax(code: str) -> Instrumented:
     """Finds where a program reaches the stages.
 
     Returns:
-        The insertions; none, and the reason, for a text that is no Python program.
+        The insertions. None, and the reason in ``refused``, for a text that is no Python program
+        and for a program that may not earn credit (see `screen`).
     """
+    found, refused = read_sites(code)
+    return Instrumented(code, tuple(sorted({s.insertion for s in found})), refused=refused)
+
+
+def read_sites(code: str) -> tuple[list[Site], str | None]:
+    """All places of a program, in the order of its text, imports first; or none, and why."""
     try:
-        found = sites(parse(code))
+        tree = parse(code)
+        finder = FactFinder(tree)
+        distrust = screen(tree, finder)
     except (SyntaxError, ValueError) as problem:
-        return Instrumented(code, (), refused=f"does not parse: {problem}")
+        return [], f"does not parse: {problem}"
     except (RecursionError, MemoryError):
-        return Instrumented(code, (), refused="too deeply nested to read")
-    return Instrumented(code, tuple(sorted({site.insertion for site in found})))
-
-
-def sites(tree: ast.Module) -> list[Site]:
-    """All places of a program, in the order of its text, imports first."""
-    finder = FactFinder(tree)
+        return [], "too deeply nested to read"
+    if distrust is not None:
+        return [], f"not trusted: {distrust}"
     found = [site for place in _statements(tree.body, True, ()) for site in _sites(place, finder)]
     found.sort(key=lambda site: (site.line, site.insertion))
-    return _import_sites(tree, found) + found
+    return _import_sites(tree, found) + found, None
+
+
+def bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The blocks of statements directly inside a node, empty ones included."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(node, field, None)
+        if isinstance(block, list):
+            yield block
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield part.body
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ def _sites(place: _Place, finder: FactFinder) -> Iterator[Site]:
             loop.lineno, loop.col_offset, "after", "model_trained", None,
             loop.end_lineno or 0, loop.end_col_offset or 0, "noted",
         )  # fmt: skip
-        yield Site(after, loop.lineno, loop.end_lineno or 0, place.always)
+        yield Site(after, loop.lineno, loop.col_offset, place.always)
 
 
 def _site(place: _Place, node: ast.expr, stage: str, value: str | None, check) -> Site:
@@ -136,7 +141,7 @@ def _site(place: _Place, node: ast.expr, stage: str, value: str | None, check) -
         node.lineno, node.col_offset, "around", stage, value,
         node.end_lineno or 0, node.end_col_offset or 0, check,
     )  # fmt: skip
-    return Site(insertion, statement.lineno, statement.end_lineno or 0, place.always)
+    return Site(insertion, statement.lineno, statement.col_offset, place.always)
 
 
 def _own_expressions(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.Await | None]]:
@@ -192,7 +197,7 @@ def _import_sites(tree: ast.Module, others: list[Site]) -> list[Site]:
             node.lineno, node.col_offset, "after", "packages_imported", None,
             node.end_lineno or 0, node.end_col_offset or 0, "import",
         )  # fmt: skip
-        found.append(Site(insertion, node.lineno, node.end_lineno or 0, place.always))
+        found.append(Site(insertion, node.lineno, node.col_offset, place.always))
     leading = [s for s in found if s.always and s.line < first]
     return leading[-1:] or found
 

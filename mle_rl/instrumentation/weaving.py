@@ -1,10 +1,11 @@
 """Weaving: the original program, compiled with witnesses inside; and rendering, for people.
 
 The program's text is never regenerated. `weave` parses the original, lets single expressions pass
-through a witness and adds statements after others, all at the original positions, and compiles under
-the program's own file name: tracebacks, ``inspect.getsource``, line numbers and stdout stay what they
-were. Witnesses replace placeholder strings among the constants of the code objects, so that the
-program has no name by which to reach them. Without insertions the text is compiled as it is.
+through a witness and adds statements after others, all at the original positions, and compiles
+under the program's own file name: tracebacks, ``inspect.getsource``, line numbers and stdout stay
+what they were. Witnesses replace placeholder strings among the constants of the code objects, so
+that the program has no name by which to reach them. Without insertions the text is compiled as it
+is.
 
 Standard library only: this runs inside the sandboxed child.
 """
@@ -19,18 +20,28 @@ from collections.abc import Iterable, Sequence
 from mle_rl.errors import MleRlError
 from mle_rl.instrumentation import libraries
 from mle_rl.instrumentation.insertions import Insertion
+from mle_rl.instrumentation.tripwire import set_tripwire
 from mle_rl.instrumentation.witness import Mark, Run, Site, Witness
 
 
-def weave(code: str, insertions: Sequence[Insertion], filename: str, mark: Mark) -> types.CodeType:
+def weave(
+    code: str,
+    insertions: Sequence[Insertion],
+    filename: str,
+    mark: Mark,
+    *,
+    tripwire: bool = True,
+) -> types.CodeType:
     """Compiles a program so that reaching an insertion is reported.
 
     Args:
         code: The original program.
         insertions: Places in ``code``; none gives exactly ``compile(code, filename, "exec")``.
         filename: The file that tracebacks name.
-        mark: Called as ``mark(stage, value)`` when a stage is reached, with value a finite float or
-            None; called again for a stage when a later value is seen.
+        mark: Called as ``mark(stage, value)`` the first time that a stage is reached, with a finite
+            float for a loss or score, else None.
+        tripwire: Whether to watch the process from now on, for good, for programs that reach for
+            the witnesses (see `tripwire`). Right in a child made for one program.
 
     Raises:
         SyntaxError, ValueError: As ``compile`` does, when the program does not compile.
@@ -38,16 +49,19 @@ def weave(code: str, insertions: Sequence[Insertion], filename: str, mark: Mark)
     """
     if not insertions:
         return compile(code, filename, "exec", dont_inherit=True)
-    loom = _Loom(Run(mark, filename))
+    run = Run(mark, filename)
+    loom = _Loom(run)
     try:
         tree = ast.parse(code, filename)
         loom.place(tree, insertions)
-        woven = compile(tree, filename, "exec", dont_inherit=True)
+        woven = loom.embed(compile(tree, filename, "exec", dont_inherit=True))
     except (SyntaxError, ValueError, RecursionError):
         # The program's own fault, or nesting at the limit of the compiler: then it runs, or fails,
         # exactly as it would have without us.
         return compile(code, filename, "exec", dont_inherit=True)
-    return loom.embed(woven)
+    if tripwire:
+        set_tripwire(run.installed.roots, filename, run.close)
+    return woven
 
 
 class _Loom:
@@ -65,7 +79,7 @@ class _Loom:
                 self._after(*places.statement(insertion), insertion)
 
     def _around(self, slot: _Slot, insertion: Insertion) -> None:
-        node = slot.original
+        node = slot.original.value if isinstance(slot.original, ast.Await) else slot.original
         subject = node.func if isinstance(node, ast.Call) else node
         attribute = subject.attr if isinstance(subject, ast.Attribute) else None
         site = Site(insertion, self.run, attribute)
@@ -177,8 +191,8 @@ class _Places:
         at = (insertion.line, insertion.col, insertion.end_line, insertion.end_col)
         if at not in known:
             raise MleRlError(
-                f"Line {insertion.line}, column {insertion.col} of this program holds nothing that "
-                f"ends at {insertion.end_line}:{insertion.end_col}: the insertion belongs to another text."
+                f"Nothing in this program spans {insertion.line}:{insertion.col} to "
+                f"{insertion.end_line}:{insertion.end_col}; the insertion belongs to another text."
             )
         return known[at]
 
