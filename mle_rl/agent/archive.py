@@ -1,7 +1,9 @@
-"""The archive of earlier solutions, from which the self-improvement prompt is fed (paper, section 3).
+"""The archive of earlier solutions, from which the self-improvement prompt is fed (paper, section
+3).
 
-By default it keeps valid solutions only: showing failed programs for debugging helped the paper's small
-model little. It is bounded, so a long run does not grow, and it is plain data, so a run can be resumed.
+By default it keeps valid solutions only: showing failed programs for debugging helped the paper's
+small model little. It is bounded, so a long run does not grow, and it is plain data, so a run can
+be resumed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ class Solution:
     """An earlier program and what it printed and scored.
 
     Attributes:
-        output: The end of its standard output, values of training loss and validation score included.
+        output: The end of its standard output, values of training loss and validation score
+            included.
         score: Score on the reward split, None for a program without a valid submission.
     """
 
@@ -80,7 +83,8 @@ class Archive:
 
 
 def shown_output(execution: Execution) -> str:
-    """The end of what a program printed, whole lines, with values that markers carried but it did not print."""
+    """The end of what a program printed, whole lines, with values that markers carried but it did
+    not print."""
     lines = execution.stdout.strip().splitlines()
     for marker in execution.markers:
         if marker.value is not None and not any(f"{marker.value:.3f}" in line for line in lines):

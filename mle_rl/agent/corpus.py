@@ -2,10 +2,12 @@
 
 - solve: a task, then a plan and a program;
 - improve: a task and an earlier program with its output, then a revised plan and program;
-- instrument: a program with numbered lines, then where to print which stage (`mle_rl.instrumentation`).
+- instrument: a program with numbered lines, then where to print which stage
+  (`mle_rl.instrumentation`).
 
-Nothing is executed for the corpus. The scores in the output of an earlier program are placeholders drawn at
-random, since what is learnt here is the form; what pays is for reinforcement learning to find out.
+Nothing is executed for the corpus. The scores in the output of an earlier program are placeholders
+drawn at random, since what is learnt here is the form; what pays is for reinforcement learning to
+find out.
 """
 
 from __future__ import annotations
@@ -25,11 +27,50 @@ from mle_rl.instrumentation import anchor_target
 Skill = Literal["solve", "improve", "instrument"]
 SKILL_SHARES: dict[Skill, float] = {"solve": 0.5, "improve": 0.3, "instrument": 0.2}
 
-_TARGETS = (
-    "target label class category kind type score rating price amount count quality grade level outcome "
-    "risk demand sales income age size weight species topic author language sentiment result value rank"
-).split()
-_TEXTS = "text comment review title body message abstract question document content".split()
+_TARGETS = [
+    "target",
+    "label",
+    "class",
+    "category",
+    "kind",
+    "type",
+    "score",
+    "rating",
+    "price",
+    "amount",
+    "count",
+    "quality",
+    "grade",
+    "level",
+    "outcome",
+    "risk",
+    "demand",
+    "sales",
+    "income",
+    "age",
+    "size",
+    "weight",
+    "species",
+    "topic",
+    "author",
+    "language",
+    "sentiment",
+    "result",
+    "value",
+    "rank",
+]
+_TEXTS = [
+    "text",
+    "comment",
+    "review",
+    "title",
+    "body",
+    "message",
+    "abstract",
+    "question",
+    "document",
+    "content",
+]
 _OUTPUTS = ("probabilities", "probability", "label", "number")
 
 
@@ -43,7 +84,8 @@ class Example:
 
 
 def invented_shape(rng: np.random.Generator) -> TaskShape:
-    """A task that the suite does not have, so that names are copied from the prompt and not remembered."""
+    """A task that the suite does not have, so that names are copied from the prompt and not
+    remembered."""
     output = _OUTPUTS[rng.integers(len(_OUTPUTS))]
     return TaskShape(
         kind=("text", "image", "table")[rng.integers(3)],

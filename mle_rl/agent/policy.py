@@ -1,7 +1,7 @@
 """Policies: a language model, its tokenizer, and the style of prompt that it reads.
 
-``tiny`` is shipped with the package and trained from scratch by notebook 90. Any other name is taken as a folder
-or hub id of a chat model that transformers can load.
+``tiny`` is shipped with the package and trained from scratch by notebook 90. Any other name is
+taken as a folder or hub id of a chat model that transformers can load.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Policy:
         )
 
     def parse(self, completion_ids: tuple[int, ...]) -> Program | None:
-        """The program in a completion, or None when there is none or it was cut off before its end."""
+        """The program in a completion, or None when there is none or it was cut off before its
+        end."""
         if not completion_ids or completion_ids[-1] != self.tokenizer.eos_token_id:
             return None
         return parse_completion(self.tokenizer.decode(completion_ids, skip_special_tokens=True))
@@ -92,7 +93,8 @@ def load_policy(name: str | Path = "tiny") -> Policy:
         return _load(str(name), str(name), "chat")
     known = ", ".join(policy_names())
     raise MleRlError(
-        f"There is no policy {str(name)!r}. Known: {known}; or give a folder, or a hub id such as owner/model."
+        f"There is no policy {str(name)!r}. Known: {known}; or give a folder, or a hub id such as "
+        "owner/model."
     )
 
 
@@ -120,8 +122,9 @@ def _load(name: str, source: Path | str, style: Literal["tiny", "chat"]) -> Poli
     ) as problem:  # the loaders raise a dozen unrelated types for a damaged or absent file
         reason = str(problem).strip().splitlines() or [type(problem).__name__]
         raise MleRlError(
-            f"The policy {name!r} cannot be loaded ({reason[0][:160]}). If its files are damaged, restore them "
-            "(git checkout, or notebook 90 for the shipped one); if it is on a model hub, check name and network."
+            f"The policy {name!r} cannot be loaded ({reason[0][:160]}). If its files are damaged, "
+            "restore them (git checkout, or notebook 90 for the shipped one); if it is on a model "
+            "hub, check name and network."
         ) from None
     if style == "tiny":
         return Policy(name, model, tokenizer, "tiny", max_completion_length=320)

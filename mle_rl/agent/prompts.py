@@ -1,8 +1,9 @@
 """Prompts and completions: what the policy reads, and how a program is found in what it writes.
 
-Two styles. ``tiny`` is the compact form that notebook 90 trains a small model to read: one line about the task,
-and for the improve kind an earlier program with its output. ``chat`` is for instruction-tuned models: the task's
-whole description, in messages. Both ask for a plan of a sentence or more and one Python program.
+Two styles. ``tiny`` is the compact form that notebook 90 trains a small model to read: one line
+about the task, and for the improve kind an earlier program with its output. ``chat`` is for
+instruction-tuned models: the task's whole description, in messages. Both ask for a plan of a
+sentence or more and one Python program.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PAD, END = "<|pad|>", "<|end|>"
 SPECIAL_TOKENS = (PAD, END, SOLVE, IMPROVE, REVISED, INSTRUMENT, ANCHORS)
 
 _PLAN = "# plan: "
-_FENCE = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,10 @@ class PromptSource:
     """Draws the next prompt of a task: from scratch, or improve an earlier solution.
 
     Attributes:
-        encode: Turns (kind, earlier solution or None) into token ids; a policy's `prompt_ids`, bound to the task.
-        improve_share: Probability of the improve kind, once the archive holds a solution (paper: one half).
+        encode: Turns (kind, earlier solution or None) into token ids; a policy's `prompt_ids`,
+            bound to the task.
+        improve_share: Probability of the improve kind, once the archive holds a solution (paper:
+            one half).
     """
 
     task_id: str
@@ -84,10 +87,12 @@ _OUTPUTS = {
 
 
 def task_shape(task: Task) -> TaskShape:
-    """What a program must know of its task, read from its metric and the headers of its public tables.
+    """What a program must know of its task, read from its metric and the headers of its public
+    tables.
 
     Raises:
-        MleRlError: The program grammar, and with it the ``tiny`` style, has no form for such a task.
+        MleRlError: The program grammar, and with it the ``tiny`` style, has no form for such a
+            task.
     """
     train, test = (read_header(task.public_dir / name) for name in ("train.csv", "test.csv"))
     targets = [column for column in train if column not in test]
@@ -98,8 +103,9 @@ def task_shape(task: Task) -> TaskShape:
         or (task.kind == "text" and len(inputs) != 1)
     ):
         raise MleRlError(
-            f"The tiny policy cannot be prompted for {task.id!r}: it needs one target column, one text column for a "
-            f"text task, and one of the metrics {', '.join(_OUTPUTS)}. Use a chat model."
+            f"The tiny policy cannot be prompted for {task.id!r}: it needs one target column, one "
+            f"text column for a text task, and one of the metrics {', '.join(_OUTPUTS)}. Use a chat "
+            "model."
         )
     return TaskShape(
         kind=task.kind,
@@ -127,25 +133,27 @@ def tiny_completion(program: Program) -> str:
 
 
 def instrument_prompt(code: str) -> str:
-    """The prompt that asks the ``tiny`` policy where to print what (`mle_rl.instrumentation.anchors`)."""
+    """The prompt that asks the ``tiny`` policy where to print what
+    (`mle_rl.instrumentation.anchors`)."""
     return f"{INSTRUMENT}{numbered(code)}{ANCHORS}"
 
 
 def chat_messages(task: Task, earlier: Solution | None = None) -> list[dict[str, str]]:
-    """The messages of the ``chat`` style: instructions, the task as a person reads it, an earlier solution."""
+    """The messages of the ``chat`` style: instructions, the task as a person reads it, an earlier
+    solution."""
     rules = (
-        "You are a machine-learning engineer. Write a plan of two to four sentences, then one complete Python "
-        "program in a ```python fence. The data lies in ./input/ and is read-only. The program writes "
-        "./submission.csv in the form of ./input/sample_submission.csv. Print the training loss and a validation "
-        "score. There is no network, and one processor core."
+        "You are a machine-learning engineer. Write a plan of two to four sentences, then one "
+        "complete Python program in a ```python fence. The data lies in ./input/ and is read-only. "
+        "The program writes ./submission.csv in the form of ./input/sample_submission.csv. Print "
+        "the training loss and a validation score. There is no network, and one processor core."
     )
     if earlier is None:
         request = "Solve the competition from scratch."
     else:
         score = "no valid submission" if earlier.score is None else f"{earlier.score:.5f}"
         request = (
-            f"Here is an earlier solution.\n\nPlan: {earlier.program.plan}\n\n```python\n{earlier.program.code}"
-            f"```\n\nIt printed:\n{earlier.output}\nScore: {score}\n\nWrite a better one."
+            f"Here is an earlier solution.\n\nPlan: {earlier.program.plan}\n\n"
+            f"```python\n{earlier.program.code}```\n\nIt printed:\n{earlier.output}\nScore: {score}\n\nWrite a better one."
         )
     return [
         {"role": "system", "content": rules},
@@ -157,7 +165,8 @@ def parse_completion(text: str) -> Program | None:
     """Find the plan and the program in a completion of either style.
 
     Returns:
-        None when there is no program in it: no code fence and no ``# plan:`` line, or nothing after it.
+        None when there is no program in it: no code fence and no ``# plan:`` line, or nothing after
+        it.
     """
     fence = _FENCE.search(text)
     if fence is not None:

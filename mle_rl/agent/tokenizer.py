@@ -1,8 +1,9 @@
 """The byte-pair encoding of the ``tiny`` policy.
 
-Two departures from the usual recipe. Text is split at line ends only, not at spaces, so that frequent pieces of
-boilerplate become one token and a program has about a hundred. Digits are never merged, so that the policy writes
-numbers digit by digit and can write values that it has never seen.
+Two departures from the usual recipe. Text is split at line ends only, not at spaces, so that
+frequent pieces of boilerplate become one token and a program has about a hundred. Digits are never
+merged, so that the policy writes numbers digit by digit and can write values that it has never
+seen.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def train_tokenizer(
 
 
 def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    """The same encoding in the form that transformers and TRL take; nothing is added to a text by itself."""
+    """The same encoding in the form that transformers and TRL take; nothing is added to a text by
+    itself."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,

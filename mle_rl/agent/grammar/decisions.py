@@ -1,7 +1,8 @@
 """Decisions: what a person settles, one by one, while writing a program.
 
-A decision has a plain default that people take most of the time, and rarer alternatives. All decisions are
-drawn independently of one another and of the task, so nothing here knows which programs score well.
+A decision has a plain default that people take most of the time, and rarer alternatives. All
+decisions are drawn independently of one another and of the task, so nothing here knows which
+programs score well.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def integer(name: str, share: float, low: int, high: int, plain: Value = None) -
     """A whole number, log-uniform in [low, high], at most two significant digits above 100."""
 
     def other(rng: np.random.Generator) -> Value:
-        value = int(round(np.exp(rng.uniform(np.log(low), np.log(high)))))
+        value = round(np.exp(rng.uniform(np.log(low), np.log(high))))
         step = 10 ** max(0, len(str(value)) - 2)
         return str(max(low, value // step * step))
 

@@ -119,7 +119,8 @@ def _gradient_parts(sketch: Sketch) -> list[str]:
         lines.append("parts.append(strength.reshape(len(images), -1))")
     if sketch["orientations"] is not None:
         lines.append(
-            f"angle = ((np.arctan2(down, right) / np.pi + 1) * {sketch['orientations']} / 2).astype(int)"
+            "angle = ((np.arctan2(down, right) / np.pi + 1) * "
+            f"{sketch['orientations']} / 2).astype(int)"
         )
         lines.append(f"for bin in range({sketch['orientations']}):")
         lines.append("    parts.append((strength * (angle == bin)).mean(axis=(1, 2))[:, None])")

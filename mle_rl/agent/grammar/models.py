@@ -322,7 +322,8 @@ def _write_search(code: Code, sketch: Sketch, families: dict[str, Family]) -> No
 
 
 def _grid(point: str, width: int) -> list[str]:
-    """Geometric steps of three up from the drawn point, in the form in which the point is written."""
+    """Geometric steps of three up from the drawn point, in the form in which the point is
+    written."""
     if not point.replace(".", "").isdigit():
         return [point]
     if "." in point:

@@ -1,8 +1,8 @@
 """Whole programs: what people of mixed skill write for a task of a given kind.
 
-A sketch settles every decision (features, model, validation, prediction, post-processing) and every slip
-(a wrong path, a forgotten import, ...); `write` turns it into a plan and a program. The same sketch always
-gives the same program, which is what makes small, meaningful revisions possible.
+A sketch settles every decision (features, model, validation, prediction, post-processing) and every
+slip (a wrong path, a forgotten import, ...); `write` turns it into a plan and a program. The same
+sketch always gives the same program, which is what makes small, meaningful revisions possible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class TaskShape:
     Attributes:
         kind: Which sort of data: ``text``, ``image`` or ``table``.
         target: Column to predict.
-        output: What the submission holds: a probability per class, one probability, a label or a number.
+        output: What the submission holds: a probability per class, one probability, a label or a
+            number.
         text_column: Column with the text, for the text kind.
         ordinal: Labels are ordered integers, so a rounded expectation is a sensible prediction.
     """
@@ -58,7 +59,8 @@ SLIPS: dict[str, float] = {
     "slip.method": 0.06,
     "slip.test": 0.06,
 }
-"""Mistakes, each made independently with this probability (``slip.keyword`` only where a keyword is written)."""
+"""Mistakes, each made independently with this probability (``slip.keyword`` only where a keyword is
+written)."""
 
 _WRITING = (
     choice("validate", None, 0.45, {"holdout": 5, "cv": 2, "loss": 3}),
@@ -112,7 +114,8 @@ def sound(sketch: Sketch) -> Sketch:
 
 
 def revise(sketch: Sketch, shape: TaskShape, rng: np.random.Generator) -> Sketch:
-    """What somebody makes of a program that is shown: slips mended, one to three decisions taken again.
+    """What somebody makes of a program that is shown: slips mended, one to three decisions taken
+    again.
 
     A decision that is taken again leaves its present value; the direction is not known to be good.
     """

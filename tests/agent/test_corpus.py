@@ -1,0 +1,114 @@
+"""The corpus, the encoding, and the training of the tiny policy on a minute scale."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from mle_rl import MleRlError
+from mle_rl.agent import load_policy, parse_completion
+from mle_rl.agent.corpus import SKILL_SHARES, example, examples
+from mle_rl.agent.grammar import TaskShape
+from mle_rl.training.pretrain import (
+    PretrainConfig,
+    batches,
+    encode,
+    new_tokenizer,
+    pretrain,
+    save_policy,
+)
+
+SHAPES = (TaskShape("text", "library", "probabilities"), TaskShape("table", "visits", "number"))
+MINUTE = PretrainConfig(
+    steps=12,
+    batch_tokens=1500,
+    vocabulary=500,
+    tokenizer_examples=60,
+    hidden=32,
+    layers=1,
+    heads=1,
+    feed_forward=32,
+    threads=1,
+    checkpoint_steps=6,
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return new_tokenizer(MINUTE, SHAPES)
+
+
+def _stream(seed, n):
+    return list(islice(examples(SHAPES, np.random.default_rng(seed)), n))
+
+
+def test_the_stream_follows_its_seed_and_holds_every_skill():
+    assert _stream(1, 20) == _stream(1, 20) != _stream(2, 20)
+    skills = [e.skill for e in _stream(3, 300)]
+    for skill, share in SKILL_SHARES.items():
+        assert abs(skills.count(skill) / 300 - share) < 0.1, skill
+
+
+def test_completions_are_programs():
+    rng = np.random.default_rng(4)
+    for skill in ("solve", "improve"):
+        assert parse_completion(example(SHAPES[0], skill, rng).completion) is not None
+
+
+def test_texts_survive_the_encoding_and_digits_stand_alone(tokenizer):
+    for e in _stream(5, 30):
+        ids = tokenizer.encode(e.completion, add_special_tokens=False)
+        assert tokenizer.decode(ids) == e.completion
+    vocabulary = [tokenizer.decode([i]) for i in range(len(tokenizer))]
+    assert not [token for token in vocabulary if len(token) > 1 and any(c.isdigit() for c in token)]
+
+
+def test_an_example_ends_with_one_end_of_text_that_is_not_padding(tokenizer):
+    ids = encode(tokenizer, _stream(6, 1)[0])
+    assert ids.count(tokenizer.eos_token_id) == 1
+    assert ids[-1] == tokenizer.eos_token_id
+    assert tokenizer.pad_token_id not in ids
+    assert tokenizer.pad_token_id != tokenizer.eos_token_id
+
+
+def test_batches_hold_whole_examples_within_the_budget(tokenizer):
+    for batch in islice(batches(tokenizer, SHAPES, MINUTE, 0), 5):
+        ends = (batch == tokenizer.eos_token_id).sum(dim=1)
+        assert (ends == 1).all()
+        assert batch.numel() <= max(MINUTE.batch_tokens, batch.shape[1])
+
+
+def test_training_learns_resumes_and_refuses_other_settings(tmp_path):
+    _, first = pretrain(SHAPES, replace(MINUTE, steps=12), tmp_path, progress=False)
+    assert first.loss.iloc[-1] < first.loss.iloc[0]
+    with pytest.raises(MleRlError, match="steps"):
+        pretrain(SHAPES, replace(MINUTE, steps=20), tmp_path, progress=False)
+    _, again = pretrain(SHAPES, MINUTE, tmp_path, progress=False)
+    assert again.equals(first)  # it had ended: nothing is trained twice
+
+
+def test_an_interrupted_training_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    import mle_rl.training.pretrain as module
+
+    kept = module._checkpoint
+    monkeypatch.setattr(
+        module, "_checkpoint", lambda *a: (kept(*a), (_ for _ in ()).throw(KeyboardInterrupt))
+    )
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(SHAPES, MINUTE, tmp_path, progress=False)
+    monkeypatch.setattr(module, "_checkpoint", kept)
+    _, history = pretrain(SHAPES, MINUTE, tmp_path, progress=False)
+    assert list(history.step) == list(range(1, 13))
+
+
+def test_a_saved_policy_is_read_back_up_to_sixteen_bits(tmp_path):
+    policy, _ = pretrain(SHAPES, MINUTE, tmp_path / "run", progress=False)
+    save_policy(policy, tmp_path / "saved")
+    restored = load_policy(tmp_path / "saved")
+    assert restored.style == "tiny"
+    assert restored.tokenizer.get_vocab() == policy.tokenizer.get_vocab()
+    for name, value in policy.model.state_dict().items():
+        assert torch.allclose(value, restored.model.state_dict()[name], atol=1e-3), name
+        assert restored.model.state_dict()[name].dtype == torch.float32
