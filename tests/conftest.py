@@ -13,6 +13,11 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# The same examples on every run and machine; how long one takes says nothing about correctness.
+settings.register_profile("tests", deadline=None, derandomize=True)
+settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)
