@@ -104,8 +104,8 @@ def task_shape(task: Task) -> TaskShape:
     ):
         raise MleRlError(
             f"The tiny policy cannot be prompted for {task.id!r}: it needs one target column, one "
-            f"text column for a text task, and one of the metrics {', '.join(_OUTPUTS)}. Use a chat "
-            "model."
+            f"text column for a text task, and one of the metrics {', '.join(_OUTPUTS)}. Use a "
+            "chat model."
         )
     return TaskShape(
         kind=task.kind,
@@ -153,7 +153,8 @@ def chat_messages(task: Task, earlier: Solution | None = None) -> list[dict[str,
         score = "no valid submission" if earlier.score is None else f"{earlier.score:.5f}"
         request = (
             f"Here is an earlier solution.\n\nPlan: {earlier.program.plan}\n\n"
-            f"```python\n{earlier.program.code}```\n\nIt printed:\n{earlier.output}\nScore: {score}\n\nWrite a better one."
+            f"```python\n{earlier.program.code}```\n\n"
+            f"It printed:\n{earlier.output}\nScore: {score}\n\nWrite a better one."
         )
     return [
         {"role": "system", "content": rules},
