@@ -27,12 +27,14 @@ from mle_rl.instrumentation import anchor_target
 Skill = Literal["solve", "improve", "instrument"]
 SKILL_SHARES: dict[Skill, float] = {"solve": 0.5, "improve": 0.3, "instrument": 0.2}
 
-_TARGETS = (
+_TARGETS = (  # noqa: SIM905 - thirty words, one a line, would hide the page
     "target label class category kind type score rating price amount count quality grade level "
     "outcome risk demand sales income age size weight species topic author language sentiment "
     "result value rank"
-).split()  # noqa: SIM905 - thirty words, one a line, would hide the page
-_TEXTS = "text comment review title body message abstract question document content".split()  # noqa: SIM905
+).split()
+_TEXTS = (
+    "text comment review title body message abstract question document content"  # noqa: SIM905
+).split()
 _OUTPUTS = ("probabilities", "probability", "label", "number")
 
 
