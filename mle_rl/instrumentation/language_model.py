@@ -59,7 +59,8 @@ def anchors_prompt(code: str) -> str:
         "Below is a Python program with numbered lines. Say after which statements each of these "
         f"events has just happened:\n{wanted}\n"
         "Answer with one line per event, the number of the line on which the statement starts "
-        "and the word, for example:\n3 packages\n5 data\nAnswer `none` if there is no such event.\n\n"
+        "and the word, for example:\n3 packages\n5 data\n"
+        "Answer `none` if there is no such event.\n\n"
         f"{numbered(code)}"
     )
 

@@ -20,10 +20,10 @@ from mle_rl.instrumentation.libraries import words
 
 _STANDARD = words(
     "__future__ abc argparse array ast asyncio base64 bisect calendar cmath collections "
-    "concurrent contextlib copy csv dataclasses datetime decimal difflib enum errno fractions "
-    "functools getpass glob gzip hashlib heapq html io itertools json keyword locale logging lzma "
-    "math multiprocessing numbers operator os pathlib pickle platform pprint queue random re "
-    "secrets shutil statistics string sys tempfile textwrap threading time traceback typing "
+    "concurrent contextlib copy csv dataclasses datetime decimal difflib enum errno "
+    "fractions functools gc getpass glob gzip hashlib heapq html io "
+    "itertools json keyword locale logging lzma math multiprocessing numbers operator os pathlib pickle platform "
+    "pprint queue random re secrets shutil statistics string sys tempfile textwrap threading time traceback typing "
     "unicodedata uuid warnings zipfile zoneinfo"
 )
 _OTHERS = words(
@@ -40,6 +40,12 @@ _REACHING = words(
 )
 """Modules that other modules happen to hold; taken from there they are as good as imported."""
 
+_NEVER = words(
+    "gc ctypes ctypeslib inspect builtins importlib subprocess get_objects get_referrers "
+    "get_referents"
+)
+"""Attributes that are denied whatever they are taken of."""
+
 _HARMLESS = frozenset({"scipy.signal", "torch.signal", "torch.types", "pandas.api.types"})
 
 _MODULE_ATTRIBUTES = {
@@ -53,6 +59,7 @@ _MODULE_ATTRIBUTES = {
         "setrecursionlimit getrecursionlimit getsizeof float_info byteorder flags implementation "
         "warnoptions exc_info hexversion prefix"
     ),
+    "gc": frozenset({"collect", "enable", "disable", "freeze"}),
     "io": frozenset({"StringIO", "BytesIO", "TextIOWrapper", "BufferedReader", "open"}),
     "traceback": frozenset({"print_exc", "format_exc"}),
     "operator": words("itemgetter add sub mul truediv mod pow eq ne lt le gt ge neg"),
@@ -65,7 +72,7 @@ _ASSIGNABLE = re.compile(
     r"torch\.backends\..*|matplotlib\..*|tqdm\..*|numpy\.seterr|random\.seed|transformers\..*\.verbosity"
 )
 _BUILTINS = frozenset(
-    ["eval", "exec", "compile", "globals", "locals", "vars", "setattr", "delattr", "breakpoint"]
+    ["eval", "exec", "compile", "globals", "locals", "vars", "delattr", "breakpoint"]
 )
 _DUNDERS = words(
     "__name__ __file__ __doc__ __init__ __class__ __version__ __len__ __getitem__ __call__ "
@@ -131,7 +138,7 @@ def _reasons(node: ast.AST, finder: FactFinder, called: bool) -> Iterator[str]:
                 yield from _member_reasons(module, alias.name)
         case ast.Name():
             yield from _name_reasons(node.id)
-            if node.id in ("getattr", "hasattr") and not called:
+            if node.id in ("getattr", "hasattr", "setattr") and not called:
                 yield f"hands on {node.id}"
         case ast.Attribute():
             yield from _attribute_reasons(node, finder)
@@ -161,9 +168,7 @@ def _member_reasons(module: str, name: str) -> Iterator[str]:
     allowed = _MODULE_ATTRIBUTES.get(module)
     if allowed is not None and name not in allowed:
         yield f"takes {module}.{name}"
-    elif (name in _REACHING and f"{module}.{name}" not in _HARMLESS) or (
-        name.startswith("_") and module != "__future__"
-    ):
+    elif _is_reaching(module, name) or (name.startswith("_") and module != "__future__"):
         yield f"takes {name} from {module}"
 
 
@@ -176,16 +181,8 @@ def _attribute_reasons(node: ast.Attribute, finder: FactFinder) -> Iterator[str]
     name, base = node.attr, origins(finder.of(node.value))
     if (_is_dunder(name) and name not in _DUNDERS) or name in _FRAME_NAMES:
         yield f"reaches for {name}"
-    elif (name in _REACHING and any(f"{b}.{name}" not in _HARMLESS for b in base)) or name in (
-        "gc",
-        "ctypes",
-        "ctypeslib",
-        "inspect",
-        "builtins",
-        "importlib",
-        "subprocess",
-    ):
-        yield f"reaches for the module {name}"
+    elif name in _NEVER or any(_is_reaching(b, name) for b in base):
+        yield f"reaches for {name}"
     elif base and name.startswith("_") and not _is_dunder(name):
         yield f"reaches for the private name {name}"
     for module in base & _MODULE_ATTRIBUTES.keys():
@@ -194,6 +191,10 @@ def _attribute_reasons(node: ast.Attribute, finder: FactFinder) -> Iterator[str]
     stored = base if not isinstance(node.ctx, ast.Load) else ()
     if stored and not any(_ASSIGNABLE.fullmatch(f"{b}.{name}") for b in stored):
         yield f"replaces {name} of {min(stored)}"
+
+
+def _is_reaching(module: str, name: str) -> bool:
+    return name in _REACHING and f"{module}.{name}" not in _HARMLESS
 
 
 def _call_reasons(node: ast.Call, finder: FactFinder) -> Iterator[str]:
@@ -210,6 +211,12 @@ def _call_reasons(node: ast.Call, finder: FactFinder) -> Iterator[str]:
     elif method in ("query", "eval") and node.args and not isinstance(node.args[0], ast.Constant):
         if not isinstance(node.args[0], ast.JoinedStr):
             yield f"calls {method} on a text put together at run time"
+    elif called == "setattr":
+        match node.args:
+            case [ast.Name("self"), _, _]:
+                pass
+            case _:
+                yield "uses setattr on something other than self"
     elif called == "type" and len(node.args) == 3:
         yield "makes a class by calling type"
     if called == "open" or "io.open" in names:

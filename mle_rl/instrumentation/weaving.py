@@ -38,8 +38,8 @@ def weave(
         code: The original program.
         insertions: Places in ``code``; none gives exactly ``compile(code, filename, "exec")``.
         filename: The file that tracebacks name.
-        mark: Called as ``mark(stage, value)`` the first time that a stage is reached, with a finite
-            float for a loss or score, else None.
+        mark: Called as ``mark(stage, value)`` when a stage is first reached, with a finite float
+            for a loss or score, else None; for these again when a later value is seen.
         tripwire: Whether to watch the process from now on, for good, for programs that reach for
             the witnesses (see `tripwire`). Right in a child made for one program.
 

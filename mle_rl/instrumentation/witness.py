@@ -28,7 +28,10 @@ from mle_rl.instrumentation.genuine import Installed
 from mle_rl.instrumentation.insertions import VALUED_STAGES, Insertion
 
 Mark = Callable[[str, float | None], None]
-"""Reports a stage and its value, at most once per stage, over a channel of the sandbox."""
+"""Reports a stage over the sandbox's channel; a loss or score again, when a later one is seen.
+The receiver keeps the order of first reports and the last value of each."""
+
+_EVERY_PASS = 64
 
 
 class Run:
@@ -42,8 +45,8 @@ class Run:
         self._mark: Mark | None = mark
 
     def credit(self, stage: str, value: float | None) -> None:
-        """Reports a stage, the first time that it is reached."""
-        if stage not in self.reached and self._mark is not None:
+        """Reports that a stage was reached."""
+        if self._mark is not None:
             self.reached.add(stage)
             self._mark(stage, value)
 
@@ -88,6 +91,7 @@ class Site:
         self.genuine = False
         self.older_file = False
         self.value: float | None = None
+        self.passes = 0
 
     def see_receiver(self, receiver: Any) -> None:
         """Judges what is about to be called: ``receiver.attribute``, or ``receiver`` itself."""
@@ -116,13 +120,18 @@ class Site:
             value = self._value(result, names)
             if value is None:
                 return
+            # In a long loop ever more seldom: the value is then at most half the loop old.
+            self.passes += 1
+            if self.passes > _EVERY_PASS and self.passes & (self.passes - 1):
+                return
         run.credit(insertion.stage, value)
 
     def _settled(self) -> bool:
         """True when seeing more changes nothing."""
-        if self.insertion.check == "note" and self.insertion.stage in self.run.noted:
+        stage = self.insertion.stage
+        if self.insertion.check == "note" and stage in self.run.noted:
             return True
-        return self.insertion.stage in self.run.reached
+        return stage in self.run.reached and stage not in VALUED_STAGES
 
     def _value(self, result: Any, names: tuple) -> float | None:
         installed = self.run.installed
