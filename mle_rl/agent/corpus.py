@@ -32,9 +32,7 @@ _TARGETS = (  # noqa: SIM905 - thirty words, one a line, would hide the page
     "outcome risk demand sales income age size weight species topic author language sentiment "
     "result value rank"
 ).split()
-_TEXTS = (
-    "text comment review title body message abstract question document content"  # noqa: SIM905
-).split()
+_TEXTS = ("text", "comment", "review", "title", "body", "message", "abstract", "question")
 _OUTPUTS = ("probabilities", "probability", "label", "number")
 
 
