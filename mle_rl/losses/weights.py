@@ -94,11 +94,17 @@ def group_mean(
     groups: Tensor,  # (batch,) integer labels, any values
 ) -> Tensor:  # (batch,) the mean of each sample's group
     """Mean of ``values`` over the samples that share a label, written back to each of them."""
+    return group_sum(values, groups) / group_sum(torch.ones_like(values), groups)
+
+
+def group_sum(
+    values: Tensor,  # (batch,)
+    groups: Tensor,  # (batch,) integer labels, any values
+) -> Tensor:  # (batch,) the sum of each sample's group
+    """Sum of ``values`` over the samples that share a label, written back to each of them."""
     _, index = torch.unique(groups, return_inverse=True)
-    size = int(index.max()) + 1
-    total = torch.zeros(size, dtype=values.dtype, device=values.device).index_add(0, index, values)
-    count = torch.zeros_like(total).index_add(0, index, torch.ones_like(values))
-    return (total / count)[index]
+    total = torch.zeros(int(index.max()) + 1, dtype=values.dtype, device=values.device)
+    return total.index_add(0, index, values)[index]
 
 
 def effective_sample_size(

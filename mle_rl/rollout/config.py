@@ -29,9 +29,9 @@ class QueueConfig:
         workers: Rollouts that can execute at the same time.
         batch_size: Rollouts that one learner update consumes.
         ordering: ``"completion"`` takes what finished first; ``"dispatch"`` takes the oldest
-            dispatched among what is ready; ``"window"`` does the same, but nothing further than
-            ``order_window`` rollouts behind the oldest one not yet taken may overtake it.
-        order_window: Length of that window in rollouts. ``batch_size`` is strict dispatch order.
+            dispatched among what is ready; ``"window"`` does the same, but only ``order_window``
+            rollouts, the oldest one not yet taken and those behind it, may be taken at all.
+        order_window: Length of that window in rollouts. 1 is strict dispatch order.
         staleness: ``"keep"`` trains on everything; ``"drop"`` discards what is more than
             ``max_staleness`` versions old; ``"admit"`` discards nothing and dispatches only what
             can still be used: ``(max_staleness + version + 1) * batch_size - (accepted + in
@@ -129,11 +129,8 @@ def _contradictions(c: QueueConfig):
             f"staleness={c.staleness!r} needs max_staleness, the age in learner updates that "
             "is still used."
         )
-    if c.ordering == "window" and (c.order_window is None or c.order_window < c.batch_size):
-        yield (
-            "ordering='window' needs order_window of at least batch_size, or no batch would "
-            "ever fill."
-        )
+    if c.ordering == "window" and c.order_window is None:
+        yield "ordering='window' needs order_window, how many rollouts are considered; 1 is strict."
     if c.ordering != "window" and c.order_window is not None:
         yield (
             f"order_window has no effect with ordering={c.ordering!r}; choose "

@@ -96,53 +96,77 @@ class DispatchOrder:
 
 
 class WindowOrder(DispatchOrder):
-    """Dispatch order in which overtaking is bounded.
+    """Dispatch order in which overtaking is bounded; a window of 1 is strict dispatch order.
 
-    Only the ``window`` rollouts that begin with the oldest one not yet taken may be taken. Those
-    taken out of turn keep their place in the window, so it does not move on until its head has been
-    taken (or dropped); rollouts that were dropped have no place. With admission control, a rollout
-    is then never more than ``max_staleness + (window - 1) // batch_size`` versions old when it is
-    taken, which is ``max_staleness`` in strict order.
+    Rollouts are taken one by one, always the oldest that is ready among the ``window`` that begin
+    with the oldest one not yet taken; a batch is complete when ``n`` of them have been. Those taken
+    out of turn keep their place, so the window does not move on until its head has been taken.
+    Dropped rollouts have no place. With admission control a rollout is then never more than
+    ``max_staleness + 1 + (window - 2) // batch_size`` versions old when it is taken.
     """
 
     def __init__(self, window: int):
         super().__init__()
         self._window = window
-        self._line: deque[int] = deque()
-        self._out_of_turn: set[int] = set()
+        self._line: deque[int] = deque()  # dispatch numbers from the oldest one not yet taken
+        self._out_of_turn: set[int] = set()  # those of them that are taken
+        self._ready_numbers: set[int] = set()
+        self._head = 0  # place in the line of the oldest rollout that has not finished
+        self._eligible = 0  # ready and inside the window; counted so that waiting costs nothing
+
+    def add(self, ticket: Ticket) -> None:
+        """A rollout finished."""
+        super().add(ticket)
+        number = ticket[0]
+        self._ready_numbers.add(number)
+        if number == self._line[self._head]:
+            self._recount()
+        else:
+            self._eligible += number <= self._last()
+
+    def add_many(self, tickets: Iterable[Ticket]) -> None:
+        """Several rollouts finished."""
+        for ticket in tickets:
+            self.add(ticket)
 
     def dispatched(self, numbers: Iterable[int]) -> None:
-        """New rollouts join the end of the line."""
+        """New rollouts join the end of the line; none of them is ready."""
         self._line.extend(numbers)
 
     def dropped(self, number: int) -> None:
         """A rollout that will never be taken leaves the line."""
         self._line.remove(number)
-        self._advance()
+        self._recount()
 
     def take(self, n: int) -> list[Ticket] | None:
         """Removes and returns the next ``n`` tickets; None, unchanged, when fewer are eligible."""
-        if len(self._ready) < n:
+        if self._eligible < n:
             return None
-        last = self._line[min(self._window, len(self._line)) - 1]
-        taken = []
-        while self._ready and len(taken) < n and self._ready[0][0] <= last:
-            taken.append(heappop(self._ready))
-        if len(taken) < n:
-            self.add_many(taken)
-            return None
-        self._out_of_turn.update(number for number, _, _ in taken)
-        self._advance()
+        taken = [heappop(self._ready) for _ in range(n)]
+        numbers = [number for number, _, _ in taken]
+        self._out_of_turn.update(numbers)
+        self._ready_numbers.difference_update(numbers)
+        self._recount()
         return taken
 
-    def _advance(self) -> None:
-        while self._line and self._line[0] in self._out_of_turn:
-            self._out_of_turn.remove(self._line.popleft())
+    def _last(self) -> int:
+        """The newest dispatch number inside the window, once all before its head are taken."""
+        return self._line[min(self._head + self._window, len(self._line)) - 1]
+
+    def _recount(self) -> None:
+        line = self._line
+        while line and line[0] in self._out_of_turn:
+            self._out_of_turn.remove(line.popleft())
+        done = (n in self._ready_numbers or n in self._out_of_turn for n in line)
+        self._head = next((i for i, finished in enumerate(done) if not finished), len(line))
+        last = self._last() if line else -1
+        self._eligible = sum(number <= last for number in self._ready_numbers)
 
     def remove_older(self, version: int) -> list[Ticket]:
         """Removes and returns every ticket sampled before model version ``version``."""
         stale = super().remove_older(version)
         for number, _, _ in stale:
+            self._ready_numbers.discard(number)
             self.dropped(number)
         return stale
 
@@ -154,3 +178,4 @@ class WindowOrder(DispatchOrder):
         """Restores what :meth:`line` returned."""
         self._line = deque(state["line"])
         self._out_of_turn = set(state["out_of_turn"])
+        self._recount()

@@ -1,0 +1,161 @@
+"""One table per run: who got into the batch, at what price, and whether anything was lost.
+
+Works on the trace of a simulation and on columns collected live, so that every training run can
+report the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from mle_rl.errors import MleRlError
+from mle_rl.rollout.queue import Counts
+
+OBJECTIVES = ("E[R]", "E[DR]/E[D]", "E[R]/E[D]")
+"""What a learning curve may show; its label must say which."""
+
+
+def ks_distance(a: np.ndarray, b: np.ndarray) -> float:
+    """Kolmogorov-Smirnov distance: largest gap between two empirical distribution functions."""
+    a, b = np.sort(_durations(a)), np.sort(_durations(b))
+    at = np.concatenate([a, b])
+    gap = np.searchsorted(a, at, side="right") / len(a)
+    gap -= np.searchsorted(b, at, side="right") / len(b)
+    return float(np.abs(gap).max())
+
+
+def inclusion_by_decile(durations_s: np.ndarray, trained: np.ndarray) -> pd.DataFrame:
+    """Share of the dispatched rollouts that were trained on, by tenth of duration.
+
+    A flat profile means that there is no bias to mend. Rollouts whose durations are equal fall
+    into one bin, so there may be fewer than ten.
+
+    Args:
+        durations_s: Execution time of every rollout whose fate is decided, shape (n,).
+        trained: Whether it was trained on, shape (n,) of bool.
+
+    Returns:
+        One row per bin: ``decile`` (the first it covers, from 1), ``duration_s`` (median),
+        ``rollouts``, ``inclusion``, ``standard_error`` (binomial).
+    """
+    durations = _durations(durations_s)
+    edges = np.quantile(durations, np.linspace(0, 1, 11))
+    bins = np.clip(np.searchsorted(edges[1:-1], durations, side="left"), 0, 9)
+    table = pd.DataFrame({"bin": bins, "duration_s": durations, "trained": trained})
+    grouped = table.groupby("bin")
+    inclusion, n = grouped["trained"].mean(), grouped.size()
+    return pd.DataFrame(
+        {
+            "decile": inclusion.index + 1,
+            "duration_s": grouped["duration_s"].median().to_numpy(),
+            "rollouts": n.to_numpy(),
+            "inclusion": inclusion.to_numpy(),
+            "standard_error": np.sqrt(inclusion * (1 - inclusion) / n).to_numpy(),
+        }
+    )
+
+
+def kish(weights: np.ndarray) -> float:
+    """Effective number of samples, (sum w)^2 / sum w^2."""
+    weights = np.asarray(weights, dtype=float)
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def report(
+    counts: Counts,
+    dispatched_durations_s: np.ndarray,
+    trained_durations_s: np.ndarray,
+    *,
+    weights: np.ndarray | None = None,
+    objective: str = "E[R]",
+    time_in_queue_s: np.ndarray | None = None,
+    staleness: np.ndarray | None = None,
+    utilisation: Mapping[str, float] | None = None,
+) -> pd.DataFrame:
+    """The diagnostics of one run as a table of quantity, value and what it means.
+
+    Args:
+        counts: The queue's.
+        dispatched_durations_s: Execution time of the rollouts whose fate is decided.
+        trained_durations_s: Execution time of those that were trained on. Execution time alone:
+            time in queue is not a property of the action.
+        weights: What the loss multiplied the trained rollouts by; 1 each if left out.
+        objective: One of :data:`OBJECTIVES`, the label of the run's learning curve.
+        time_in_queue_s: Of the trained rollouts.
+        staleness: Of the trained rollouts, in updates.
+        utilisation: By device, 0 to 1.
+
+    Raises:
+        MleRlError: A duration that is not positive and finite, or an unknown objective.
+    """
+    if objective not in OBJECTIVES:
+        raise MleRlError(f"The objective {objective!r} is unknown; {', '.join(OBJECTIVES)}.")
+    w = np.ones(len(trained_durations_s)) if weights is None else np.asarray(weights, dtype=float)
+    w = w / w.mean()
+    ks = ks_distance(dispatched_durations_s, trained_durations_s)
+    rows = [
+        ("objective", objective, "what the curve of this run shows"),
+        ("KS distance", round(ks, 4), "trained against dispatched durations; 0 is no bias"),
+        (
+            "KS noise level",
+            round(_ks_level(dispatched_durations_s, trained_durations_s), 4),
+            "95 %",
+        ),
+        ("effective sample size", round(kish(w), 1), f"of {len(w)} rollouts"),
+        ("largest weight", round(float(w.max()), 2), "mean 1"),
+        ("execution time", f"{np.mean(trained_durations_s):.3g} s", "mean of the trained"),
+    ]
+    if time_in_queue_s is not None:
+        rows.append(("time in queue", f"{np.mean(time_in_queue_s):.3g} s", "worker and learner"))
+    if staleness is not None:
+        rows.append(
+            ("staleness", f"{np.mean(staleness):.2f}", f"updates; largest {np.max(staleness)}")
+        )
+    rows += [
+        ("dispatched", counts.dispatched, ""),
+        ("trained", counts.trained, ""),
+        *((f"dropped: {reason}", n, "") for reason, n in sorted(counts.dropped.items())),
+        ("in flight", counts.in_flight, ""),
+        ("ready", counts.ready, ""),
+        ("conserved", "yes" if counts.conserved else "NO", "dispatched = all the others"),
+        *((f"busy: {d}", f"{share:.0%}", "") for d, share in (utilisation or {}).items()),
+    ]
+    return pd.DataFrame(rows, columns=["quantity", "value", "meaning"]).set_index("quantity")
+
+
+def of_result(result, *, weights=None, objective: str = "E[R]", utilisation=None) -> pd.DataFrame:
+    """:func:`report` of a simulation that kept its trace.
+
+    Args:
+        result: A :class:`mle_rl.rollout.simulation.Result`.
+        weights: A function from durations (n,) to weights (n,), or None.
+        objective: One of :data:`OBJECTIVES`.
+        utilisation: By device; the workers' by default.
+    """
+    trace = result.trace
+    trained = trace.duration_s[trace.trained]
+    return report(
+        result.counts,
+        trace.duration_s[trace.decided],
+        trained,
+        weights=None if weights is None else weights(trained),
+        objective=objective,
+        time_in_queue_s=trace.time_in_queue_s,
+        staleness=trace.staleness,
+        utilisation=utilisation or {"workers": result.worker_utilisation},
+    )
+
+
+def _ks_level(a: np.ndarray, b: np.ndarray) -> float:
+    """The distance that two independent samples of one law exceed in 5 % of cases."""
+    return 1.358 * float(np.sqrt((len(a) + len(b)) / (len(a) * len(b))))
+
+
+def _durations(values: np.ndarray) -> np.ndarray:
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or len(values) == 0 or not (np.isfinite(values) & (values > 0)).all():
+        raise MleRlError("Durations must be a non-empty column of positive, finite seconds.")
+    return values

@@ -1,0 +1,110 @@
+"""What happened to every rollout of a simulation, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pandas as pd
+
+FATES = ("trained", "stale", "aborted", "window", "timeout", "crashed", "ready", "in flight")
+"""Where a rollout ended: in a batch, dropped for one of five reasons, or not yet decided."""
+
+NOT_YET = np.nan
+"""Time of something that has not happened."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Columns, one entry per dispatched rollout, in dispatch order; times in seconds.
+
+    Attributes:
+        action: Index of the action that was sampled, int.
+        version: Model version that sampled it, int.
+        dispatched_at: Start of generation.
+        generated_at: End of generation, when it begins to wait for a worker.
+        started_at: Start of execution.
+        finished_at: End of execution, or the moment at which it was aborted.
+        duration_s: Execution time it needs, whether or not it got that far.
+        taken_at: When it was handed out in a batch.
+        taken_version: Model version that trained on it, int; -1 if none did.
+        worker: Execution worker, int; -1 before it started.
+        slot: Generation slot, int; -1 without a generation stage.
+        fate: Index into :data:`FATES`, int.
+    """
+
+    action: np.ndarray
+    version: np.ndarray
+    dispatched_at: np.ndarray
+    generated_at: np.ndarray
+    started_at: np.ndarray
+    finished_at: np.ndarray
+    duration_s: np.ndarray
+    taken_at: np.ndarray
+    taken_version: np.ndarray
+    worker: np.ndarray
+    slot: np.ndarray
+    fate: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    @property
+    def trained(self) -> np.ndarray:
+        """Mask of the rollouts that were trained on, bool."""
+        return self.fate == FATES.index("trained")
+
+    @property
+    def decided(self) -> np.ndarray:
+        """Mask of the rollouts that were trained on or dropped, bool."""
+        return self.fate < FATES.index("ready")
+
+    @property
+    def staleness(self) -> np.ndarray:
+        """Learner updates between sampling and training, of the trained rollouts."""
+        return (self.taken_version - self.version)[self.trained]
+
+    @property
+    def time_in_queue_s(self) -> np.ndarray:
+        """Waiting for a worker plus waiting for the learner, of the trained rollouts."""
+        waits = (self.started_at - self.generated_at) + (self.taken_at - self.finished_at)
+        return waits[self.trained]
+
+    def frame(self) -> pd.DataFrame:
+        """The columns as a table, the fate in words."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        columns["fate"] = np.array(FATES)[self.fate]
+        return pd.DataFrame(columns).rename_axis("rollout").reset_index()
+
+
+class Recorder:
+    """Collects a :class:`Trace` event by event; lists, because single writes to them are fast."""
+
+    _INT = ("action", "version", "taken_version", "worker", "slot", "fate")
+
+    def __init__(self):
+        for field in fields(Trace):
+            setattr(self, field.name, [])
+
+    def dispatched(self, action: int, version: int, now: float, duration_s: float) -> None:
+        """A row for the next rollout."""
+        self.action.append(action)
+        self.version.append(version)
+        self.dispatched_at.append(now)
+        self.duration_s.append(duration_s)
+        for name in ("generated_at", "started_at", "finished_at", "taken_at"):
+            getattr(self, name).append(NOT_YET)
+        for name in ("taken_version", "worker", "slot"):
+            getattr(self, name).append(-1)
+        self.fate.append(FATES.index("in flight"))
+
+    def trace(self) -> Trace:
+        """The columns so far."""
+        return Trace(
+            **{
+                field.name: np.array(
+                    getattr(self, field.name), dtype=int if field.name in self._INT else float
+                )
+                for field in fields(Trace)
+            }
+        )
