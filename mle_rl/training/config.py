@@ -144,7 +144,7 @@ class TrainConfig:
             max_staleness=self.max_staleness,
             # Batches then hold the same rollouts whatever ends first, so a resumed run is exact.
             ordering="window",
-            order_window=self.batch_size,
+            order_window=1,
             max_in_flight=(self.max_staleness + 1) * self.batch_size,
         )
 

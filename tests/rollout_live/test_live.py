@@ -23,7 +23,7 @@ def admission(staleness=1, workers=2, **changes):
         "staleness": "admit",
         "max_staleness": staleness,
         "ordering": "window",
-        "order_window": BATCH,
+        "order_window": 1,
         "max_in_flight": (staleness + 1) * BATCH,
     }
     return QueueConfig(**rule | changes)
