@@ -2,7 +2,15 @@
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Program
-from mle_rl.tasks.references import doctor_visits, library_docstrings, photo_patches
+from mle_rl.tasks.references import (
+    doctor_visits,
+    function_length,
+    handwritten_digits,
+    library_docstrings,
+    photo_patches,
+    smoking_mothers,
+    terrain_height,
+)
 from mle_rl.tasks.references.reference import Reference
 from mle_rl.tasks.task import Task
 
@@ -10,6 +18,10 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
     "library-docstrings": library_docstrings.REFERENCES,
     "photo-patches": photo_patches.REFERENCES,
     "doctor-visits": doctor_visits.REFERENCES,
+    "function-length": function_length.REFERENCES,
+    "terrain-height": terrain_height.REFERENCES,
+    "smoking-mothers": smoking_mothers.REFERENCES,
+    "handwritten-digits": handwritten_digits.REFERENCES,
 }
 
 
