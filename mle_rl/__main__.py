@@ -69,12 +69,8 @@ def _parser() -> argparse.ArgumentParser:
 def _tasks(options: argparse.Namespace) -> None:
     from mle_rl import tasks
 
-    for name in tasks.names():
-        task = tasks.load(name)
-        board = tasks.leaderboard(task)
-        better = "higher" if task.higher_is_better else "lower"
-        print(f"{task.id}: {task.title}. {task.kind}; {task.metric}, {better} is better.")
-        print(f"  {len(tasks.reference_programs(task))} reference programs, {board}")
+    table = tasks.describe().drop(columns=["programs", "best_program"])
+    print(table.to_string(index=False, float_format="{:.4g}".format))
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -43,9 +44,10 @@ def stations(
         (
             "Program",
             [
-                f"{len(rollout.completion_ids)} tokens",
-                f"log-probability {sum(rollout.logprobs):.1f}",
+                *wrap(rollout.program.plan, width=36, max_lines=2, placeholder=" ..."),
                 f"{len(rollout.program.code.splitlines())} lines of Python",
+                f"{len(rollout.completion_ids)} tokens,"
+                f" log-probability {sum(rollout.logprobs):.1f}",
             ],
         ),
         ("Instrumented", [f"{places} places observed"]),
