@@ -39,10 +39,10 @@ reproduce: $(STAMP)
 	@$(NOTEBOOKS)
 
 test: $(STAMP) lint
-	@$(RUN) -m pytest -q -n 2 -m "not slow"
+	@$(RUN) -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 test-all: $(STAMP) lint
-	@$(RUN) -m pytest -q -n 2
+	@$(RUN) -m pytest -q -n 2 --dist worksteal
 
 notebooks: $(STAMP)
 	@$(NOTEBOOKS)
