@@ -2,14 +2,15 @@
 
 `prepare` runs between the fork and the first line of the program. Nothing hostile has run yet, so
 what it reports over the setup pipe (that isolation is in force, when the program starts) is true;
-the pipe is closed before the program starts. `prepare` returns a function without arguments, and the
-server unwinds its whole call stack before that is called: a program that walks its frames finds no
-job, no socket and no marker secret in the frames below.
+the pipe is closed before the program starts. `prepare` returns a function without arguments, and
+the server unwinds its whole call stack before that is called: a program that walks its frames finds
+no job, no socket and no marker secret in the frames below.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import io
 import json
@@ -25,15 +26,19 @@ import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-import numpy
-
+from mle_rl.errors import MleRlError
+from mle_rl.instrumentation import Insertion, weave
 from mle_rl.records import Limits
 from mle_rl.sandbox.environment import environment
+from mle_rl.sandbox.jail import Jail
+from mle_rl.sandbox.syscalls import collapse_pages
 
 SOURCE_NAME = "program.py"
-_MARKER_FD = 100
+_SETUP_FD, _MARKER_FD, _SPARE_FD = 3, 100, 200
 _OPEN_FILES = 512
+_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 @dataclass(frozen=True)
@@ -46,88 +51,111 @@ class Pipes:
     setup: int
 
 
-def prepare(
-    job: dict, home: str, pipes: Pipes, nonce: str, confine: Callable[[], None], weave: Callable
-) -> Callable[[], None]:
+def prepare(job: dict, jail: Jail, pipes: Pipes, nonce: str, slot: int) -> Callable[[], None]:
     """Turns this fork into the program's process.
 
     Args:
         job: The job as it travels, see `Job.to_wire`.
-        home: The scratch folder; the process is in it once confine has returned.
+        jail: Confines this process.
         pipes: Write ends for output, markers and the report of this set-up.
         nonce: Secret of this run, proves that a marker comes from woven code.
-        confine: Applies the isolation that the tier promises, or raises.
-        weave: `mle_rl.instrumentation.weave`.
+        slot: Number of this worker; chooses its cores.
 
     Returns:
         Runs the program and never returns.
     """
-    limits = Limits(**job["limits"])
-    _rearrange_descriptors(pipes)
-    setup_fd = 3
     try:
+        limits = Limits(**job["limits"])
+        _rearrange_descriptors(pipes)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.environ.clear()
-        os.environ.update(environment(home, limits.cpu_cores))
-        _limit_resources(limits)
-        confine()
-        _freshen_interpreter(job["seed"], home)
-        main = _fresh_main(home, job["code"])
-    except BaseException as error:
-        os.write(setup_fd, f"fault {type(error).__name__}: {error}\n".encode()[:4000])
+        os.environ.update(environment(jail.home, limits.cpu_cores))
+        _limit_resources(limits, jail.process_limit(limits))
+        _limit_cores(limits.cpu_cores, slot)
+        with contextlib.suppress(OSError):  # the peak of memory starts here, not in the server
+            Path("/proc/self/clear_refs").write_text("5")
+        memory_mb = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_MB
+        jail.confine(job["public_dir"])
+        _freshen_interpreter(job["seed"], jail.home)
+        main = _fresh_main(jail.home, job["code"])
+        _report("ready", memory_mb)
+        code, error = _compile(job, nonce)
+    except BaseException as fault:
+        _report("fault", type(fault).__name__, fault)
         os._exit(70)
-    os.write(setup_fd, b"ready\n")
-    mark = _marker(nonce)
-    try:
-        code = weave(job["code"], job["insertions"], SOURCE_NAME, mark)
-    except BaseException:
-        error = sys.exc_info()
-        code = None
-    finally:
-        job.clear()
-    started = f"go {time.monotonic()!r} {time.process_time()!r}\n"
-    os.write(setup_fd, started.encode())
-    os.close(setup_fd)
-    if code is None:
+    job.clear()
+    _report("go", time.monotonic(), time.process_time())
+    os.close(_SETUP_FD)
+    if error is not None:
         return lambda: _finish(error)
     namespace = main.__dict__
     return lambda: _run(code, namespace)
 
 
+def _report(*words: object) -> None:
+    line = " ".join(str(word) for word in words).replace("\n", " ")
+    os.write(_SETUP_FD, line.encode("utf-8", "replace")[:4000] + b"\n")
+
+
+def _compile(job: dict, nonce: str) -> tuple[types.CodeType | None, tuple | None]:
+    """The program's code, or how Python fails to compile it."""
+    insertions = [Insertion.from_json(fields) for fields in job["insertions"]]
+    try:
+        return weave(job["code"], insertions, SOURCE_NAME, _marker(nonce)), None
+    except MleRlError:
+        raise
+    except Exception as error:
+        return None, (type(error), error, None)
+
+
 def _rearrange_descriptors(pipes: Pipes) -> None:
-    """0 null, 1 stdout, 2 stderr, 3 setup, _MARKER_FD markers; every other descriptor closed."""
-    high = [os.dup2(fd, 200 + i) for i, fd in enumerate((pipes.stdout, pipes.stderr, pipes.setup))]
-    os.dup2(pipes.markers, _MARKER_FD, inheritable=False)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    for target, fd in enumerate(high, start=1):
-        os.dup2(fd, target, inheritable=target != 3)
-    os.closerange(4, _MARKER_FD)
+    """0 null, 1 stdout, 2 stderr, _SETUP_FD, _MARKER_FD; every other descriptor is closed."""
+    # First out of the way, so that no target is a source that is still needed.
+    sources = (pipes.stdout, pipes.stderr, pipes.setup, pipes.markers)
+    stdout, stderr, setup, markers = (
+        os.dup2(fd, _SPARE_FD + index) for index, fd in enumerate(sources)
+    )
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+    os.dup2(setup, _SETUP_FD, inheritable=False)
+    os.dup2(markers, _MARKER_FD, inheritable=False)
+    os.closerange(_SETUP_FD + 1, _MARKER_FD)
     os.closerange(_MARKER_FD + 1, os.sysconf("SC_OPEN_MAX"))
     os.set_blocking(_MARKER_FD, False)
 
 
-def _limit_resources(limits: Limits) -> None:
-    bytes_of_disk = limits.disk_mb << 20
+def _limit_resources(limits: Limits, process_limit: int | None) -> None:
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: _OPEN_FILES,
-        resource.RLIMIT_FSIZE: bytes_of_disk,
-        resource.RLIMIT_NPROC: limits.processes,
+        resource.RLIMIT_FSIZE: limits.disk_mb << 20,
         resource.RLIMIT_MEMLOCK: 8 << 20,
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_SIGPENDING: 1024,
     }
+    if process_limit is not None:
+        wanted[resource.RLIMIT_NPROC] = process_limit
     for kind, value in wanted.items():
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
 
 
+def _limit_cores(count: int, slot: int) -> None:
+    """Binds the program to its share of the cores, and lets numerical libraries use all of it."""
+    cores = sorted(os.sched_getaffinity(0))
+    if count < len(cores):
+        mine = {cores[(slot * count + i) % len(cores)] for i in range(count)}
+        os.sched_setaffinity(0, mine)
+    if count > 1:
+        sys.modules["threadpoolctl"].threadpool_limits(min(count, len(cores)))
+
+
 def _freshen_interpreter(seed: int, home: str) -> None:
     """What a fork inherits and a new interpreter would not have."""
     random.seed(seed)
-    numpy.random.seed(seed % 2**32)
+    sys.modules["numpy"].random.seed(seed % 2**32)
     sys.argv[:] = [SOURCE_NAME]
     sys.path.insert(0, home)
     sys.stdin = io.TextIOWrapper(io.FileIO(0), encoding="utf-8")
@@ -140,13 +168,9 @@ def _freshen_interpreter(seed: int, home: str) -> None:
         errors="backslashreplace",
         line_buffering=True,
     )
-    warnings.resetwarnings()
-    warnings.filters[:] = _WARNING_FILTERS
-    for name in [n for n in sys.modules if n.partition(".")[0] == "mle_rl"]:
+    warnings.onceregistry.clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mle_rl"]:
         del sys.modules[name]
-
-
-_WARNING_FILTERS = list(warnings.filters)
 
 
 def _fresh_main(home: str, code: str) -> types.ModuleType:
@@ -165,10 +189,8 @@ def _marker(nonce: str) -> Callable[[str, float | None], None]:
     write, dumps = os.write, json.dumps
 
     def mark(stage: str, value: float | None = None) -> None:
-        try:
+        with contextlib.suppress(OSError):  # the program closed the descriptor: its loss
             write(_MARKER_FD, (dumps([nonce, stage, value]) + "\n").encode())
-        except OSError:
-            pass  # the program closed the descriptor, or flooded it: its loss
 
     return mark
 
@@ -188,7 +210,7 @@ def _finish(error: tuple | None) -> None:
     """What the interpreter does at the end of a script, then the end of the process."""
     status = 0
     if error is not None:
-        status = _report(*error)
+        status = _report_error(*error)
     try:
         threading._shutdown()
         atexit._run_exitfuncs()
@@ -202,7 +224,7 @@ def _finish(error: tuple | None) -> None:
     os._exit(status)
 
 
-def _report(kind: type, value: BaseException, traceback: types.TracebackType | None) -> int:
+def _report_error(kind: type, value: BaseException, traceback: types.TracebackType | None) -> int:
     if issubclass(kind, SystemExit):
         if value.code is None:
             return 0
@@ -218,6 +240,7 @@ def _report(kind: type, value: BaseException, traceback: types.TracebackType | N
 
 
 def settle() -> None:
-    """In the server, once everything is imported: memory that forks will share stays shared."""
+    """In the server, once everything is imported: forks get cheap and share what they can."""
     gc.collect()
     gc.freeze()
+    collapse_pages()

@@ -1,93 +1,125 @@
-"""Two ways to hold a program: `NamespaceJail` isolates, `PlainJail` only limits.
+"""Three ways to hold a program, one interface.
 
 A jail makes the scratch folder, forks the program's process, confines it, finds all processes that
-came of it, kills them, and removes what they left. The server uses one jail for all its programs,
+came of it, kills them, and removes what they left. The server has one jail for all its programs,
 one program at a time.
+
+`NamespaceJail` gives each program a file system and a process table of its own. `LandlockJail` is
+for machines that forbid namespaces, containers mostly: the program can see that other processes
+exist and cannot touch them. `PlainJail` limits and isolates nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
-import signal
+import subprocess
 import tempfile
 from typing import Protocol
 
 from mle_rl.records import Limits
-from mle_rl.sandbox import landlock, namespaces, seccomp, view
+from mle_rl.sandbox import landlock, namespaces, processes, seccomp, view
 from mle_rl.sandbox import syscalls as sys_
 from mle_rl.sandbox.reaper import Reaper
 
+OWN_TASKS = 8
+"""Threads of the sandbox itself that the kernel may count against the program's process limit."""
+_MOST_FILES = 20_000
+
 
 class Jail(Protocol):
+    """Holds one program at a time.
+
+    Attributes:
+        isolation: What is in force, in words.
+        home: The program's working folder, as it sees it.
+    """
+
     isolation: str
     home: str
 
-    def open_scratch(self, limits: Limits) -> int: ...
+    def open_scratch(self, limits: Limits) -> int:
+        """Makes an empty scratch folder; returns a descriptor of the program's working folder."""
 
-    def fork(self) -> int: ...
+    def fork(self) -> int:
+        """Forks the program's process: 0 in it, its process id in the server."""
 
-    def confine(self, public_dir: str) -> None: ...
+    def confine(self, public_dir: str) -> None:
+        """In the program's process: isolates it for good, shows public_dir as ``./input``."""
 
-    def processes(self) -> list[int]: ...
+    def process_limit(self, limits: Limits) -> int | None:
+        """RLIMIT_NPROC for the program, None where it would count foreign processes."""
 
-    def scratch_used_mb(self) -> float: ...
+    def processes(self) -> list[int]:
+        """The program's processes, all of them."""
 
-    def kill(self) -> None: ...
+    def scratch_used_mb(self) -> float:
+        """Size of everything in the scratch folder in MiB; infinite with far too many files."""
 
-    def end(self) -> float: ...
+    def kill(self) -> None:
+        """Sends SIGKILL to all of the program's processes."""
 
-    def close_scratch(self) -> None: ...
+    def end(self) -> float:
+        """After `kill` and waiting for the program's process: waits for all others.
+
+        Returns:
+            CPU seconds of those that were no children of the program's process any more.
+        """
+
+    def close_scratch(self) -> None:
+        """Removes the scratch folder."""
 
 
 class NamespaceJail:
-    """A mount and a PID namespace per program, Landlock and a system call filter on top.
+    """A mount and a PID namespace per program; Landlock and a system call filter on top.
 
     Args:
+        tier: Name of the tier.
         reaper: Makes the PID namespaces.
         landlock_abi: 0 leaves Landlock out.
+        program_uid: User and group id of programs.
     """
 
     home = namespaces.HOME
 
-    def __init__(self, reaper: Reaper, landlock_abi: int) -> None:
+    def __init__(self, tier: str, reaper: Reaper, landlock_abi: int, program_uid: int) -> None:
         self._reaper = reaper
         self._landlock_abi = landlock_abi
+        self._uid = program_uid
         self._filter = seccomp.program()
         self._scratch_fd = -1
-        self._permanent = {1, os.getpid(), reaper.pid}
-        folders = [*view.SYSTEM_FOLDERS, *view.interpreter_folders(), "/etc", "/proc"]
+        self._permanent = {os.getpid(), reaper.pid}
+        folders = [*view.SYSTEM_FOLDERS, *view.interpreter_folders(), "/etc", "/proc", "/dev"]
         self._readable = [folder for folder in folders if os.path.exists(folder)]
-        with_landlock = f"landlock {landlock_abi}" if landlock_abi else "no landlock"
-        self.isolation = (
-            f"isolated: user, pid, net, mount, ipc namespaces; {with_landlock}; seccomp"
-        )
+        extra = f"landlock {landlock_abi}; " if landlock_abi else ""
+        self.isolation = f"{tier}: user, pid, net, mount, ipc namespaces; {extra}seccomp"
 
     def open_scratch(self, limits: Limits) -> int:
-        """Makes the scratch folder; returns a descriptor of the program's working folder."""
-        namespaces.mount_scratch(limits.disk_mb)
+        namespaces.mount_scratch(limits.disk_mb, self._uid)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         self._scratch_fd = os.open(f"{namespaces.SCRATCH}/home", flags)
         return self._scratch_fd
 
     def fork(self) -> int:
-        return self._reaper.fork_into_new_namespace()
+        return self._reaper.fork_into_namespace()
 
     def confine(self, public_dir: str) -> None:
-        """In the program's process. Nothing of what is given up here can be had back."""
         os.setsid()
         namespaces.enter_program(public_dir)
-        sys_.drop_capabilities()
+        sys_.become(self._uid)
         sys_.forbid_new_privileges()
+        _check_readable("input")
         if self._landlock_abi:
             write = (self.home, "/tmp", "/dev/shm")
-            read = [*self._readable, "/dev"]
-            landlock.restrict(self._landlock_abi, read, write, ("/dev/null", "/dev/full"))
+            landlock.restrict(self._landlock_abi, self._readable, write, ("/dev/null", "/dev/full"))
         seccomp.install(self._filter)
 
+    def process_limit(self, limits: Limits) -> int:
+        return limits.processes + OWN_TASKS
+
     def processes(self) -> list[int]:
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-        return [pid for pid in pids if pid not in self._permanent and pid != self._reaper.first]
+        others = {*self._permanent, self._reaper.first}
+        return [pid for pid in processes.all_processes() if pid not in others]
 
     def scratch_used_mb(self) -> float:
         usage = os.fstatvfs(self._scratch_fd)
@@ -97,7 +129,6 @@ class NamespaceJail:
         self._reaper.kill()
 
     def end(self) -> float:
-        """Call once the program's own process has been waited for; returns the orphans' CPU."""
         return self._reaper.end()
 
     def close_scratch(self) -> None:
@@ -106,76 +137,97 @@ class NamespaceJail:
 
 
 class PlainJail:
-    """Resource limits and nothing else: a program can read whatever this user can."""
+    """Resource limits and nothing else: a program can read and kill whatever this user can."""
 
     isolation = "limits: resource limits only, nothing is isolated"
 
     def __init__(self) -> None:
         sys_.adopt_orphans()
         self.home = ""
-        self._program = 0
+        self._scratch_fd = -1
 
     def open_scratch(self, limits: Limits) -> int:
         self.home = tempfile.mkdtemp(prefix="mle-rl-")
-        return os.open(self.home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._scratch_fd = os.open(self.home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return self._scratch_fd
 
     def fork(self) -> int:
-        self._program = os.fork()
-        return self._program
+        return os.fork()
 
     def confine(self, public_dir: str) -> None:
         os.setsid()
         sys_.die_with_parent()
         os.chdir(self.home)
         os.symlink(public_dir, "input")
+        os.environ["TMPDIR"] = tempfile.tempdir = self.home
+
+    def process_limit(self, limits: Limits) -> None:
+        return None  # the kernel would count everything this user runs; `watch` counts instead
 
     def processes(self) -> list[int]:
-        """All descendants of the server: orphans are adopted by it, so none can leave."""
-        parents = {}
-        for name in os.listdir("/proc"):
-            if name.isdigit() and (parent := _parent(int(name))):
-                parents[int(name)] = parent
-        found, frontier = [], {os.getpid()}
-        while frontier:
-            frontier = {pid for pid, parent in parents.items() if parent in frontier}
-            found += frontier
-        return found
+        return processes.descendants(os.getpid())
 
     def scratch_used_mb(self) -> float:
-        total = 0
-        for folder, _, files in os.walk(self.home):
-            for name in files:
-                try:
-                    total += os.lstat(os.path.join(folder, name)).st_blocks * 512
-                except OSError:
-                    pass  # removed while we looked
-        return total / 2**20
+        used, files, folders = 0, 0, [self.home]
+        while folders:
+            with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    files += 1
+                    with contextlib.suppress(OSError):
+                        used += entry.stat(follow_symlinks=False).st_blocks * 512
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                    if files > _MOST_FILES:
+                        return float("inf")
+        return used / 2**20
 
     def kill(self) -> None:
-        for pid in self.processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        processes.kill(self.processes())
 
     def end(self) -> float:
-        """Kills until nothing is left: a fork can outrun one round."""
-        cpu_s = 0.0
-        while True:
-            self.kill()
-            try:
-                pid, _, usage = os.wait4(-1, 0)
-            except ChildProcessError:
-                return cpu_s
-            cpu_s += usage.ru_utime + usage.ru_stime
+        return processes.kill_descendants()
 
     def close_scratch(self) -> None:
-        shutil.rmtree(self.home, ignore_errors=True)
+        os.close(self._scratch_fd)
+        # shutil.rmtree gives up on folders that are nested too deep or not writable.
+        for remove in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            subprocess.run([*remove, self.home], capture_output=True, check=False)
 
 
-def _parent(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
+class LandlockJail(PlainJail):
+    """Landlock and a system call filter, where namespaces are not allowed.
+
+    Weaker than `NamespaceJail` in comfort, not in promises: no /proc, no /dev/shm (joblib then runs
+    serially), and the disk quota is watched instead of enforced.
+    """
+
+    def __init__(self, landlock_abi: int, entries: set[str]) -> None:
+        super().__init__()
+        self._landlock_abi = landlock_abi
+        self._filter = seccomp.program(unix_sockets=False)
+        self._readable = view.readable_paths(entries)
+        self._listable = [str(folder) for folder in view.site_folders()]
+        self.isolation = f"isolated: landlock {landlock_abi}; seccomp; no namespaces"
+
+    def confine(self, public_dir: str) -> None:
+        super().confine(public_dir)
+        sys_.become(None)
+        sys_.forbid_new_privileges()
+        landlock.restrict(
+            self._landlock_abi,
+            [*self._readable, public_dir],
+            [self.home],
+            view.DEVICES,
+            self._listable,
+        )
+        seccomp.install(self._filter)
+
+
+def _check_readable(folder: str) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not os.access(entry.path, os.R_OK):
+                raise PermissionError(
+                    f"{entry.name} of the public folder is closed to other users, and programs do "
+                    "not run as root; run chmod -R a+rX on that folder"
+                )

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import socket
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ class Job:
     code: str
     public_dir: Path
     insertions: tuple[Insertion, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     seed: int = 0
 
     def to_wire(self) -> dict[str, Any]:

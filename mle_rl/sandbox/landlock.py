@@ -1,8 +1,8 @@
 """Landlock: a process gives up the file system, TCP, and signals to others, for good.
 
-No privilege and no package is needed (Linux 5.13). What a kernel's ABI version does not know is
-left out of the ruleset; `missing` says what an ABI lacks that the isolated tier would have to get
-elsewhere.
+No privilege and no package is needed (Linux 5.13). What a kernel's version of Landlock does not
+know is left out of the ruleset. Version 6 and newer close everything that matters here (signals and
+abstract sockets came with it); older ones need namespaces beside them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ def abi() -> int:
 
 
 def restrict(
-    version: int, read: Iterable[str], write: Iterable[str], devices: Iterable[str] = ()
+    version: int,
+    read: Iterable[str],
+    write: Iterable[str],
+    devices: Iterable[str] = (),
+    listing: Iterable[str] = (),
 ) -> None:
     """Confines the calling thread and all it starts; needs no_new_privs to be set.
 
@@ -54,6 +58,7 @@ def restrict(
         read: Folders and files that stay readable and executable.
         write: Folders that stay writable too, device nodes excepted.
         devices: Files that may be opened for reading and writing.
+        listing: Folders whose names may be listed, all the way down, though nothing is readable.
 
     Raises:
         OSError: A path is missing or the kernel refused.
@@ -71,6 +76,8 @@ def restrict(
             _allow(fd, path, handled & ~(_MAKE_CHAR | _MAKE_BLOCK))
         for path in devices:
             _allow(fd, path, handled & (_READ_FILE | _WRITE_FILE))
+        for path in listing:
+            _allow(fd, path, _READ_DIR)
         syscall("landlock_restrict_self", fd, 0)
     finally:
         os.close(fd)

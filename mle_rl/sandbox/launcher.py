@@ -1,76 +1,160 @@
 """First process of a worker: enters the namespaces, starts the server, and outlives nobody.
 
-Run by the pool as ``python -c`` with a clean environment. It stays small and only waits: when the
-pool's process ends, however it ends, the server and with it every program is killed.
+    pool --exec--> launcher --fork--> server --fork--> program
+
+Run by the pool with a clean environment. It stays small and only waits: when the pool's process
+ends, however it ends, it kills the server and with it every program. The server is the first
+process of a PID namespace where there is one; its end ends whatever is left there.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import select
-import signal
+import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
 
-from mle_rl.sandbox import job, landlock, namespaces
+from mle_rl.sandbox import job, landlock, namespaces, processes, reaper, seccomp, server, view
 from mle_rl.sandbox import syscalls as sys_
+from mle_rl.sandbox.jail import Jail, LandlockJail, NamespaceJail, PlainJail
+
+BOOT = (
+    "import json,sys;a=json.load(sys.stdin);sys.path.insert(0,a.pop('root'));"
+    "from mle_rl.sandbox.launcher import main;del sys.path[0];run=main(**a);run and run()"
+)
+"""What the interpreter is started with; the arguments of `main` come as JSON on standard input."""
+
+ENOUGH_LANDLOCK = 6
+"""The first Landlock version that closes signals; without namespaces less is not isolation."""
+
+FAILED = 1
+"""Exit status when the server ended with an error of its own, rather than being killed."""
+
+_INSIDE_BUBBLEWRAP = "inside bubblewrap"
+_BUBBLEWRAP = (
+    *("bwrap", "--unshare-all", "--die-with-parent", "--as-pid-1"),
+    *("--cap-add", "ALL", "--bind", "/", "/", "--chdir", "/"),
+)
 
 
-def main(control_fd: int, tier: str, pool_pid: int, packages: list[str]) -> Callable | None:
+class Missing(Exception):
+    """What this machine does not give, as the end of a sentence."""
+
+
+def command() -> list[str]:
+    """The command line of a launcher: nothing is in it that a program should not read."""
+    return [sys.executable, "-s", "-P", "-c", BOOT]
+
+
+def package_root() -> str:
+    """The folder that ``mle_rl`` is imported from."""
+    return str(Path(__file__).resolve().parents[2])
+
+
+def main(
+    control_fd: int, tier: str, pool_pid: int, packages: list[str], slot: int
+) -> Callable[[], None] | None:
     """Splits into the launcher, which never returns, and the server.
+
+    Args:
+        control_fd: Socket to the pool.
+        tier: As for `LocalPool`.
+        pool_pid: The process whose end is ours.
+        packages: Installed distributions that programs may import.
+        slot: Number of this worker.
 
     Returns:
         In a program's process, the function that runs the program.
     """
+    control = socket.socket(fileno=control_fd)
+    try:
+        if tier != _INSIDE_BUBBLEWRAP:
+            _launch(control, tier, pool_pid, packages, slot)
+        jail = PlainJail() if tier == "limits" else _isolate(tier, packages)
+    except Missing as missing:
+        job.send(control, {"missing": str(missing)})
+        os._exit(1)
+    return server.serve(control, jail, slot)
+
+
+def _launch(
+    control: socket.socket, tier: str, pool_pid: int, packages: list[str], slot: int
+) -> None:
+    """Starts the server's process and waits for its end; returns in the server."""
     pool = os.pidfd_open(pool_pid)
     if os.getppid() != pool_pid:
         os._exit(0)  # the pool ended before we could watch it
-    control = socket.socket(fileno=control_fd)
-    if tier == "isolated":
-        try:
-            namespaces.enter()
-        except OSError as error:
-            job.send(control, {"missing": f"user namespaces ({error.strerror})"})
-            os._exit(1)
+    sys_.adopt_orphans()
+    if tier == "bubblewrap":
+        pid = _start_bubblewrap(control.fileno(), packages, slot)
     else:
-        sys_.adopt_orphans()
-    server = os.fork()
-    if server:
+        if tier == "isolated":
+            with contextlib.suppress(OSError):  # `_isolate` finds out and says what is missing
+                namespaces.enter()
+        pid = os.fork()
+    if pid:
         control.close()
-        _wait(server, pool)
+        _wait(pid, pool)
     os.close(pool)
     sys_.die_with_parent()
-    return _server(control, tier, packages)
 
 
-def _wait(server: int, pool: int) -> None:
+def _wait(pid: int, pool: int) -> NoReturn:
     poll = select.poll()
-    poll.register(os.pidfd_open(server), select.POLLIN)
+    poll.register(os.pidfd_open(pid), select.POLLIN)
     poll.register(pool, select.POLLIN)
     poll.poll()
-    for pid in [server]:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    os.waitpid(server, 0)
-    os._exit(0)
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    processes.kill_descendants()
+    failed = ended is not None and ended.si_code == os.CLD_EXITED and ended.si_status != 0
+    os._exit(FAILED if failed else 0)
 
 
-def _server(control: socket.socket, tier: str, packages: list[str]) -> Callable | None:
-    from mle_rl.sandbox.jail import NamespaceJail, PlainJail
+def _start_bubblewrap(control_fd: int, packages: list[str], slot: int) -> int:
+    """Bubblewrap makes the namespaces; where it is set up to, it may when we may not."""
+    if shutil.which("bwrap") is None:
+        raise Missing("bubblewrap (the program `bwrap`; a package of that name in most systems)")
+    arguments = {
+        "root": package_root(),
+        "control_fd": control_fd,
+        "tier": _INSIDE_BUBBLEWRAP,
+        "pool_pid": 0,
+        "packages": packages,
+        "slot": slot,
+    }
+    process = subprocess.Popen(
+        [*_BUBBLEWRAP, *command()], stdin=subprocess.PIPE, pass_fds=[control_fd]
+    )
+    with process.stdin as stdin:
+        stdin.write(json.dumps(arguments).encode())
+    return process.pid
 
-    if tier == "isolated":
-        try:
-            from mle_rl.sandbox import reaper, server
 
-            namespaces.build_root(packages)
-        except OSError as error:
-            job.send(control, {"missing": f"mount namespaces ({error})"})
-            os._exit(1)
-        jail = NamespaceJail(reaper.Reaper(), landlock.abi())
-    else:
-        from mle_rl.sandbox import server
+def _isolate(tier: str, packages: list[str]) -> Jail:
+    """The strongest jail that keeps the promises of the isolated tier.
 
-        jail = PlainJail()
-    return server.serve(control, jail)
+    Raises:
+        Missing: There is none.
+    """
+    if not seccomp.supported():
+        raise Missing("seccomp filters, for a kernel and a processor that this library knows")
+    landlock_abi, entries = landlock.abi(), view.package_entries(packages)
+    try:
+        uid = namespaces.program_uid()
+        namespaces.build_root(entries)
+    except OSError as error:
+        if tier == "isolated" and landlock_abi >= ENOUGH_LANDLOCK:
+            return LandlockJail(landlock_abi, entries)
+        raise Missing(
+            f"user namespaces that may mount ({error}), or Landlock {ENOUGH_LANDLOCK} "
+            f"(Linux 6.12; here it is {landlock_abi or 'off'})"
+        ) from None
+    name = "isolated" if tier == "isolated" else "bubblewrap"
+    return NamespaceJail(name, reaper.Reaper(), landlock_abi, uid)

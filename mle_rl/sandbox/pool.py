@@ -6,10 +6,8 @@ import contextlib
 import json
 import os
 import queue
-import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import weakref
@@ -20,17 +18,14 @@ from typing import Literal
 from mle_rl.errors import MleRlError
 from mle_rl.records import Execution, Marker
 from mle_rl.sandbox import job as wire
-from mle_rl.sandbox import view
+from mle_rl.sandbox import launcher, view
 from mle_rl.sandbox.environment import environment
 from mle_rl.sandbox.job import Job
 
 Tier = Literal["isolated", "limits", "bubblewrap"]
 TIERS = ("isolated", "limits", "bubblewrap")
 _PATIENCE_S = 60.0
-_BOOT = (
-    "import json,os,sys;a=json.load(sys.stdin);sys.path.insert(0,a.pop('root'));"
-    "from mle_rl.sandbox.launcher import main;del sys.path[0];run=main(**a);run and run()"
-)
+_GRACE_S = 2.0
 
 
 class LocalPool:
@@ -58,7 +53,7 @@ class LocalPool:
         self.tier = tier
         self._queue: queue.SimpleQueue = queue.SimpleQueue()
         self._closed = threading.Event()
-        self._workers = [_Worker(tier, packages) for _ in range(workers)]
+        self._workers = [_Worker(tier, packages, slot) for slot in range(workers)]
         self._finalizer = weakref.finalize(self, _stop, self._workers)
         try:
             for worker in self._workers:
@@ -141,7 +136,7 @@ def _attempt_twice(worker: _Worker, job: Job, closed: threading.Event) -> Execut
         except (EOFError, OSError):
             if closed.is_set():
                 raise CancelledError from None
-            worker.replace()
+            worker.replace()  # raises when it was no accident
     return Execution(
         status="killed",
         stdout="",
@@ -157,8 +152,8 @@ def _attempt_twice(worker: _Worker, job: Job, closed: threading.Event) -> Execut
 class _Worker:
     """One launcher with its server, and the socket to it."""
 
-    def __init__(self, tier: str, packages: tuple[str, ...]) -> None:
-        self._tier, self._packages = tier, packages
+    def __init__(self, tier: str, packages: tuple[str, ...], slot: int) -> None:
+        self._tier, self._packages, self._slot = tier, packages, slot
         self._process: subprocess.Popen | None = None
         self._lock = threading.Lock()
         self._stopped = False
@@ -167,12 +162,12 @@ class _Worker:
 
     def start(self) -> None:
         ours, theirs = socket.socketpair()
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process ended
         with self._lock:
             if self._stopped:
                 raise EOFError("the pool is closed")
             self._process = subprocess.Popen(
-                [sys.executable, "-s", "-P", "-c", _BOOT],
+                launcher.command(),
                 env=environment("/", 1),
                 cwd="/",
                 stdin=subprocess.PIPE,
@@ -184,11 +179,12 @@ class _Worker:
             self._socket = ours
         theirs_fd = theirs.fileno()
         arguments = {
-            "root": str(Path(__file__).resolve().parents[2]),
+            "root": launcher.package_root(),
             "control_fd": theirs_fd,
             "tier": self._tier,
             "pool_pid": os.getpid(),
             "packages": list(self._packages),
+            "slot": self._slot,
         }
         with self._process.stdin as stdin:
             stdin.write(json.dumps(arguments).encode())
@@ -204,15 +200,15 @@ class _Worker:
         if "missing" in hello:
             raise MleRlError(
                 f"The sandbox tier {self._tier!r} needs {hello['missing']}, which this machine "
-                "does not give. Run `python -m mle_rl.sandbox.check` to see what it gives, or choose "
-                "tier='limits', which isolates nothing."
+                "does not give. `python -m mle_rl.sandbox.check` shows what it gives; "
+                "tier='limits' runs here, but isolates nothing."
             )
         self.isolation, self.versions = hello["isolation"], hello["versions"]
 
     def _last_words(self) -> str:
         self._errors.seek(0)
         text = self._errors.read().decode("utf-8", "replace").strip()
-        return text.splitlines()[-1] if text else "it ended without a word."
+        return text.splitlines()[-1] if text else "it ended without a word"
 
     def run(self, job: Job) -> Execution:
         self._socket.settimeout(job.limits.timeout_s + _PATIENCE_S)
@@ -237,22 +233,37 @@ class _Worker:
         )
 
     def replace(self) -> None:
-        self._kill()
+        """Starts a new server for one that is gone.
+
+        Raises:
+            MleRlError: The server ended by an error of its own, a fault of this library.
+        """
+        words = self._end()
+        if self._process.returncode == launcher.FAILED:
+            raise MleRlError(f"A sandbox server failed: {words}")
         self.start()
         self.greet()
 
     def stop(self) -> None:
+        """Ends the worker for good; safe to call from another thread while it runs a job."""
         with self._lock:
             self._stopped = True
-        self._kill()
+        self._end()
 
-    def _kill(self) -> None:
+    def _end(self) -> str:
+        """Ends the worker's processes: asks by closing the socket, and does not wait for long.
+
+        Returns:
+            The last line that they wrote.
+        """
         if self._process is None:
-            return
+            return ""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        try:
+            self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._socket.close()
-        self._errors.close()
+        return self._last_words()

@@ -1,7 +1,7 @@
 """The warm server: imports the scientific libraries once, then forks per program.
 
-Started by `launcher` with a clean environment. It never runs anything that a policy wrote, and it is
-told only the public folder of a task.
+Started by `launcher` with a clean environment. It never runs anything that a policy wrote, and it
+is told only the public folder of a task.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import secrets
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
 
-from mle_rl.instrumentation import Insertion, weave
 from mle_rl.records import Limits
 from mle_rl.sandbox import child, job, submission
 from mle_rl.sandbox.jail import Jail
@@ -51,7 +49,7 @@ WARM_MODULES = (
 _NOTED_VERSIONS = ("numpy", "pandas", "scipy", "sklearn")
 
 
-def serve(control: socket.socket, jail: Jail) -> Callable[[], None] | None:
+def serve(control: socket.socket, jail: Jail, slot: int) -> Callable[[], None] | None:
     """Runs jobs until the pool is gone.
 
     Returns:
@@ -62,7 +60,7 @@ def serve(control: socket.socket, jail: Jail) -> Callable[[], None] | None:
         job.send(control, {"isolation": jail.isolation, "versions": versions})
         while True:
             message, _ = job.receive(control)
-            program = _execute(message, jail, control)
+            program = _execute(message, jail, control, slot)
             if program is not None:
                 return program
     except (EOFError, ConnectionError, Orphaned):
@@ -85,51 +83,48 @@ def warm_up() -> dict[str, str]:
     return {"python": sys.version.split()[0], **versions}
 
 
-def _execute(message: dict, jail: Jail, control: socket.socket) -> Callable[[], None] | None:
+def _execute(
+    message: dict, jail: Jail, control: socket.socket, slot: int
+) -> Callable[[], None] | None:
+    """Runs one job and sends the result; in the program's process, returns what runs it."""
     limits = Limits(**message["limits"])
     try:
-        message["insertions"] = [Insertion.from_json(fields) for fields in message["insertions"]]
         source = message["code"].encode()
     except UnicodeEncodeError as error:
         job.send(control, {"rejected": f"The program is not text: {error.reason}."})
         return None
-    public_dir = message.pop("public_dir")
     folder = jail.open_scratch(limits)
+    _write_source(source, folder)
+    nonce = secrets.token_hex(16)
+    ends = {name: os.pipe() for name in ("stdout", "stderr", "markers", "setup")}
+    pid = jail.fork()
+    if pid == 0:
+        control.detach()  # the descriptor is closed with all others
+        pipes = child.Pipes(**{name: write for name, (_, write) in ends.items()})
+        return child.prepare(message, jail, pipes, nonce, slot)
+    for _, write in ends.values():
+        os.close(write)
+    reads = {name: read for name, (read, _) in ends.items()}
     try:
-        with open(
-            "program.py", "wb", opener=lambda n, _: os.open(n, _CREATE, 0o644, dir_fd=folder)
-        ) as f:
-            f.write(source)
-        nonce = secrets.token_hex(16)
-        ends = {name: os.pipe() for name in ("stdout", "stderr", "markers", "setup")}
-        pid = jail.fork()
-        if pid == 0:
-            pipes = child.Pipes(**{name: write for name, (_, write) in ends.items()})
-            return child.prepare(
-                message, jail.home, pipes, nonce, lambda: jail.confine(public_dir), weave
-            )
-        for _, write in ends.values():
-            os.close(write)
-        reads = {name: read for name, (read, _) in ends.items()}
-        try:
-            seen = watch(pid, jail, limits, nonce, reads, control.fileno())
-        finally:
-            for read in reads.values():
-                os.close(read)
+        seen = watch(pid, jail, limits, nonce, reads, control.fileno())
         answer, blobs = _answer(seen, limits, folder)
     finally:
-        if pid != 0:
-            jail.close_scratch()
+        for read in reads.values():
+            os.close(read)
+        jail.close_scratch()
     job.send(control, answer, *blobs)
     return None
 
 
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+def _write_source(source: bytes, folder: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(child.SOURCE_NAME, flags, 0o644, dir_fd=folder), "wb") as file:
+        file.write(source)
 
 
 def _answer(seen: Watched, limits: Limits, folder: int) -> tuple[dict, list[bytes]]:
     """The result as it travels to the pool."""
-    if not seen.ready:
+    if seen.fault or not seen.ready:
         reason = seen.fault or f"its process ended with wait status {seen.wait_status}"
         return {"fault": reason}, []
     started = seen.started_at if seen.started_at is not None else seen.ended_at
@@ -140,7 +135,7 @@ def _answer(seen: Watched, limits: Limits, folder: int) -> tuple[dict, list[byte
         "status": status,
         "duration_s": limits.timeout_s if status == "timeout" else duration_s,
         "cpu_s": max(0.0, seen.cpu_s - seen.cpu_before_s),
-        "peak_memory_mb": seen.peak_mb,
+        "peak_memory_mb": max(seen.peak_mb, seen.max_rss_mb - seen.rss_before_mb),
         "markers": list(seen.markers.items()),
         "submission_problem": problem,
         "has_submission": data is not None,

@@ -83,3 +83,32 @@ def interpreter_folders() -> list[str]:
     real = [os.path.realpath(folder) for folder in folders]
     wanted = dict.fromkeys(folder for folder in folders + real if folder != "/")
     return [f for f in wanted if not any(f.startswith(s + "/") or f == s for s in SYSTEM_FOLDERS)]
+
+
+def readable_by_others() -> bool:
+    """Whether a user without any rights here could run this Python and import what is visible."""
+    folders = [Path(folder) for folder in interpreter_folders()] + site_folders()
+    folders.append(Path(os.__file__).parent)
+    inner = [entry for folder in site_folders() for entry in folder.iterdir()]
+    return all(path.stat().st_mode & 0o004 for path in folders + inner)
+
+
+def readable_paths(entries: set[str]) -> list[str]:
+    """Everything that `namespaces.build_root` shows, as paths for rules that cannot subtract."""
+    paths = [*SYSTEM_FOLDERS, *SYSTEM_FILES, "/etc/passwd", "/etc/group", "/etc/nsswitch.conf"]
+    for folder in interpreter_folders():
+        paths += _without(Path(folder), site_folders())
+    for folder in site_folders():
+        sources = [folder / source for source in ANSWER_SOURCES]
+        for entry in entries:
+            paths += _without(folder / entry, sources)
+    return [path for path in paths if os.path.exists(path)]
+
+
+def _without(path: Path, hidden: list[Path]) -> list[str]:
+    """A path, or where it holds something hidden, the parts of it that do not."""
+    if path in hidden:
+        return []
+    if not any(path in inner.parents for inner in hidden):
+        return [str(path)]
+    return [part for child in path.iterdir() for part in _without(child, hidden)]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from mle_rl.records import STAGES, Limits
 from mle_rl.sandbox.jail import Jail
+from mle_rl.sandbox.processes import memory_and_threads, proportional_mb
 
 _TICK_S = 0.02
 _SETUP_S = 20.0
@@ -50,7 +51,7 @@ class BoundedText:
 
 
 class Markers:
-    """Stages reported with this run's secret; the order of first reports, the last value of each."""
+    """Stages reported with this run's secret: the order of first reports, the last values."""
 
     def __init__(self, nonce: str) -> None:
         self._nonce = nonce
@@ -84,6 +85,7 @@ class Watched:
     fault: str | None = None
     started_at: float | None = None
     cpu_before_s: float = 0.0
+    rss_before_mb: float = 0.0
     wait_status: int = 0
     ended_at: float = 0.0
     cpu_s: float = 0.0
@@ -122,7 +124,7 @@ class _Watch:
         self.output = {name: BoundedText(limits.output_bytes) for name in ("stdout", "stderr")}
         self.markers = Markers(nonce)
         self.setup = b""
-        self.base_mb = anonymous_mb(os.getpid())
+        self.base_mb = memory_and_threads(os.getpid())[0]
         self.forked_at = time.monotonic()
 
     def run(self) -> Watched:
@@ -143,6 +145,7 @@ class _Watch:
                 now = time.monotonic()
                 ready = [fd for fd, _ in events]
                 if process in ready:
+                    seen.ended_at = now
                     break
                 if self.control_fd in ready:
                     raise Orphaned
@@ -176,7 +179,7 @@ class _Watch:
         """Kills what is left and takes the exact account of time and memory from the kernel."""
         self.jail.kill()
         _, self.seen.wait_status, usage = os.wait4(self.pid, 0)
-        self.seen.ended_at = time.monotonic()
+        self.seen.ended_at = self.seen.ended_at or time.monotonic()
         self.seen.max_rss_mb = usage.ru_maxrss / 1024
         self.seen.cpu_s = usage.ru_utime + usage.ru_stime + self.jail.end()
 
@@ -202,7 +205,7 @@ class _Watch:
         for line in lines:
             word, _, rest = line.decode("utf-8", "replace").partition(" ")
             if word == "ready":
-                self.seen.ready = True
+                self.seen.ready, self.seen.rss_before_mb = True, float(rest)
             elif word == "go":
                 started, cpu = rest.split()
                 self.seen.started_at, self.seen.cpu_before_s = float(started), float(cpu)
@@ -229,35 +232,3 @@ class _Watch:
         if scratch > self.limits.disk_mb * 1.05:
             return "killed"
         return None
-
-
-def anonymous_mb(pid: int) -> float:
-    """Resident memory of a process that no file backs, in MiB; 0 when it is gone."""
-    return memory_and_threads(pid)[0]
-
-
-def memory_and_threads(pid: int) -> tuple[float, int]:
-    """Anonymous resident memory in MiB and the number of threads of a process."""
-    anonymous_kb, threads = 0, 0
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            for line in file.read().splitlines():
-                if line.startswith(b"RssAnon:"):
-                    anonymous_kb = int(line.split()[1])
-                elif line.startswith(b"Threads:"):
-                    threads = int(line.split()[1])
-    except OSError:
-        pass  # ended meanwhile
-    return anonymous_kb / 1024, threads
-
-
-def proportional_mb(pid: int) -> float:
-    """Anonymous memory of a process with shared pages split among those that share them, in MiB."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss_Anon:"):
-                    return int(line.split()[1]) / 1024
-    except OSError:
-        pass  # ended meanwhile
-    return 0.0

@@ -50,5 +50,5 @@ def test_an_honest_program_reads_its_input_and_leaves_a_submission(pool, public)
     ],
 )
 def test_each_end_has_its_status(pool, public, code, status):
-    limits = Limits(timeout_s=0.5, memory_mb=256)
+    limits = Limits(timeout_s=3.0, memory_mb=256)
     assert pool.run(Job(code, public, limits=limits)).status == status
