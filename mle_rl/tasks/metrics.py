@@ -107,9 +107,9 @@ def _jaccard(first: str, second: str) -> float:
 
 def pearson(truth: np.ndarray, prediction: np.ndarray) -> float:
     """Pearson's correlation (us-patent-phrase-to-phrase-matching); both shape ``(N,)``."""
-    if np.ptp(truth) == 0:
+    if truth.min() == truth.max():
         raise UndefinedScore("the true values are constant, so no correlation is defined")
-    if np.ptp(prediction) == 0:
+    if prediction.min() == prediction.max():
         raise UndefinedScore("all predictions are equal, so no correlation is defined")
     a, b = _unit_deviations(truth), _unit_deviations(prediction)
     return float(np.clip(np.dot(a, b), -1.0, 1.0))
@@ -119,10 +119,7 @@ def _unit_deviations(values: np.ndarray) -> np.ndarray:
     """Deviations from the mean, scaled to unit length; safe for very large and small values."""
     scaled = values / np.abs(values).max()
     deviations = scaled - scaled.mean()
-    length = np.linalg.norm(deviations)
-    if length == 0:
-        raise UndefinedScore("the values differ by less than the rounding error of their mean")
-    return deviations / length
+    return deviations / np.linalg.norm(deviations)
 
 
 def rmsle(truth: np.ndarray, prediction: np.ndarray) -> float:

@@ -33,7 +33,8 @@ class Entry:
     Attributes:
         program: Its name.
         reward_score, final_score: In the units of the metric.
-        duration_s: Measured wall clock of the program alone; None where nobody measured it.
+        duration_s: What the program alone takes on a core of its own (its CPU time, measured on one
+            thread); None where nobody measured it.
     """
 
     program: str
