@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mle_rl.instrumentation.dataflow import source_lines
 from mle_rl.instrumentation.insertions import Insertion
 from mle_rl.instrumentation.syntax import Site, read_sites
 from mle_rl.records import STAGES
@@ -52,7 +53,7 @@ class Reading:
 
 def numbered(code: str) -> str:
     """A program with the number of each line before it, as both inserter prompts show it."""
-    return "".join(f"{i} {line}\n" for i, line in enumerate(code.splitlines(), start=1))
+    return "".join(f"{i} {line}\n" for i, line in enumerate(source_lines(code), start=1))
 
 
 def anchor_target(code: str) -> str:

@@ -10,6 +10,7 @@ nothing: what facts only suggest, witnesses check at run time.
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Sequence
 
@@ -18,12 +19,17 @@ from mle_rl.instrumentation.facts import (
     FunctionNode,
     Scope,
     captured_names,
-    join,
     merge,
     parameter_names,
 )
 
 _ROUNDS = 3
+
+
+def source_lines(code: str) -> list[str]:
+    """The lines of a program, without their ends, as Python counts them."""
+    lines = re.split(r"\r\n|\r|\n", code)
+    return lines[:-1] if not lines[-1] else lines
 
 
 def parse(code: str) -> ast.Module:
@@ -70,14 +76,11 @@ class FactFinder(ExpressionReader):
             case ast.AugAssign():
                 value = self.value(node.value, scope)
                 self._extend(node.target, value, scope)
-            case ast.Return():
-                if node.value is not None and self._function is not None:
-                    value = self.value(node.value, scope)
-                    known = self._returns.get(self._function, value)
-                    self._returns[self._function] = join([known, value])
-                    if isinstance(node.value, ast.Tuple):
-                        parts = [self._facts[part] for part in node.value.elts]
-                        self._returned_parts[self._function] = parts
+            case ast.Return(value=ast.expr() as given):
+                self._return(self.value(given, scope))
+                if isinstance(given, ast.Tuple) and self._function is not None:
+                    parts = [self._facts[part] for part in given.elts]
+                    self._returned_parts[self._function] = parts
             case ast.If() | ast.While() | ast.For() | ast.AsyncFor():
                 self._read_branches(node, scope)
             case ast.With() | ast.AsyncWith():

@@ -19,6 +19,7 @@ from mle_rl.instrumentation.facts import (
     hands_on_splits,
     is_loss,
     is_network,
+    is_symbol,
     join,
     named_facts,
     origins,
@@ -63,14 +64,16 @@ class ExpressionReader:
 
     def by_call(self, node: ast.AST) -> bool:
         """Whether what is known of an expression depends on the call of its function."""
-        return any(fact.startswith("param:") for fact in self._facts.get(node, NOTHING))
+        return any(map(is_symbol, self._facts.get(node, NOTHING)))
 
     def _expand(self, facts: Facts) -> Facts:
-        known, todo = set(facts), [f for f in facts if f.startswith("param:")]
+        known, todo = set(facts), list(filter(is_symbol, facts))
         while todo:
-            given = self._parameters.get(todo.pop(), NOTHING) - known
-            todo += [f for f in given if f.startswith("param:")]
-            known |= given
+            kind, _, symbol = todo.pop().partition(":")
+            given = self._parameters.get(symbol, NOTHING)
+            new = (given if kind == "param" else data_facts(given)) - known
+            todo += filter(is_symbol, new)
+            known |= new
         return frozenset(known)
 
     def bases(self, name: str) -> set[str]:
@@ -124,6 +127,9 @@ class ExpressionReader:
                 if isinstance(node, ast.DictComp):
                     return self.value(node.key, inner) | self.value(node.value, inner)
                 return self.value(node.elt, inner)
+            case ast.Yield(value=ast.expr() as given) | ast.YieldFrom(value=given):
+                self._return(self.value(given, scope))
+                return NOTHING
             case ast.NamedExpr():
                 facts = self.value(node.value, scope)
                 scope[node.target.id] = facts
@@ -141,7 +147,7 @@ class ExpressionReader:
         if facts is None:
             library = [star for star in self._stars if star.split(".")[0] in libraries.PACKAGES]
             facts = frozenset(f"is:{star}.{name}" for star in library)
-        if origins(facts) or origins(facts, "own") or "test" in facts:
+        if origins(facts) or origins(facts, "own"):
             return facts
         return named_facts(name.lower(), facts)
 
@@ -208,14 +214,35 @@ class ExpressionReader:
             for name in names
         )
 
+    def _return(self, facts: Facts) -> None:
+        """Notes what the function at hand returns or yields."""
+        if self._function is not None:
+            known = self._returns.get(self._function, facts)
+            self._returns[self._function] = join([known, facts])
+
     def _call_own(
         self, name: str, node: ast.Call, values: list[Facts], named: dict[str | None, Facts]
     ) -> Facts:
         if name in self.classes:
-            self._bind(f"{name}.__init__", values, named)
+            self._construct(name, values, named)
             return self._instance(name)
         self._given[node] = self._bind(name, values, named)
         return substitute(self._returns.get(name, NOTHING), self._given[node])
+
+    def _construct(self, name: str, values: list[Facts], named: dict[str | None, Facts]) -> None:
+        if f"{name}.__init__" in self.functions:
+            self._bind(f"{name}.__init__", values, named)
+            return
+        # A dataclass or named tuple: its annotated fields take the arguments.
+        body = self.classes[name].body
+        fields = [
+            s.target.id
+            for s in body
+            if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+        ]
+        for field, facts in [*zip(fields, values, strict=False), *named.items()]:
+            key = (name, field or "")
+            self._attributes[key] = self._attributes.get(key, NOTHING) | facts
 
     def _bind(
         self, name: str, values: list[Facts], named: dict[str | None, Facts]
@@ -227,7 +254,7 @@ class ExpressionReader:
         parameters = parameter_names(node)[1 if "." in name else 0 :]
         pairs = [*zip(parameters, values, strict=False)]
         pairs += [(key, facts) for key, facts in named.items() if key in parameters]
-        given = {f"param:{name}.{key}": facts - {"literal"} for key, facts in pairs}
+        given = {f"{name}.{key}": facts - {"literal"} for key, facts in pairs}
         for symbol, facts in given.items():
             self._parameters[symbol] = self._parameters.get(symbol, NOTHING) | facts
         return given

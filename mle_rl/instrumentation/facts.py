@@ -13,7 +13,8 @@ A fact is a short text; a value has a set of them:
 ``loss``                it comes out of a loss function
 ``literal``             it is made of constants (and random numbers) only
 ``split``, ``parts``    what ``KFold().split`` and ``train_test_split`` give, until it is unpacked
-``param:f.x``           it comes from the parameter ``x`` of the program's own function ``f``
+``param:f.x``           it is the parameter ``x`` of the program's own function ``f``
+``from:f.x``            it is derived from that parameter
 ======================  ==========================================================================
 """
 
@@ -44,11 +45,13 @@ def origins(facts: Facts, kind: str = "is") -> set[str]:
 def named_facts(name: str, facts: Facts) -> Facts:
     """What a variable's name adds; ``X_val`` says more than where its rows were cut from."""
     if _HELD_OUT_NAME.search(name):
-        return facts - {"fitted"} | {"held_out"}
-    if _TEST_NAME.search(name) and "held_out" not in facts:
-        return facts - {"fitted"} | {"held_out" if "fitted" in facts else "test"}
-    if _FITTED_NAME.search(name) and not facts & {"held_out"}:
-        return facts | {"fitted"}
+        return facts - {"fitted", "test"} | {"held_out"}
+    if _TEST_NAME.search(name):
+        if "test" not in facts and facts & {"fitted", "held_out"}:
+            return facts - {"fitted"} | {"held_out"}  # the second part of a split
+        return facts - {"fitted"} | {"test"}
+    if _FITTED_NAME.search(name) and "held_out" not in facts:
+        return facts - {"test"} | {"fitted"}
     return facts
 
 
@@ -56,13 +59,25 @@ def substitute(facts: Facts, given: dict[str, Facts]) -> Facts:
     """What a function returns, for one call: facts of the arguments in place of the parameters."""
     found: set[str] = set()
     for fact in facts:
-        found |= given.get(fact, NOTHING) if fact.startswith("param:") else {fact}
+        kind, _, symbol = fact.partition(":")
+        if kind == "param":
+            found |= given.get(symbol, NOTHING)
+        elif kind == "from":
+            found |= data_facts(given.get(symbol, NOTHING))
+        else:
+            found.add(fact)
     return frozenset(found)
+
+
+def is_symbol(fact: str) -> bool:
+    """Whether a fact stands for what a call gives to a parameter."""
+    return fact.startswith(("param:", "from:"))
 
 
 def data_facts(facts: Facts) -> Facts:
     """The facts that go along with data: where it came from, not what object it is."""
-    return frozenset(fact for fact in facts if fact in _DATA or fact.startswith("param:"))
+    symbols = {f"from:{fact.partition(':')[2]}" for fact in facts if is_symbol(fact)}
+    return (facts & _DATA) | symbols
 
 
 def join(sets: Sequence[Facts]) -> Facts:

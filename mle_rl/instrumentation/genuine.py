@@ -125,6 +125,9 @@ class Installed:
             held = namespace(kind)
             if name in held and not (inherited and self.of_class(kind) is None):
                 return self.of_called(held[name], kind)
+        if self.of_class(type(receiver)) == "statsmodels":  # results hand on to what they wrap
+            wrapped = instance_dict(receiver).get("_results")
+            return None if wrapped is None else self.of_method(wrapped, name)
         return None
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from mle_rl.errors import MleRlError, unknown_name
 from mle_rl.instrumentation.anchors import WORDS, Reading, numbered, read_anchors
+from mle_rl.instrumentation.dataflow import source_lines
 from mle_rl.instrumentation.insertions import Instrumented
 from mle_rl.instrumentation.rendering import print_line
 from mle_rl.instrumentation.syntax import insert_by_syntax, read_sites
@@ -172,7 +173,7 @@ class LanguageModelInserter:
     def _read(self, code: str, answer: str) -> Reading:
         if self.format == "rewrite":
             return verify(code, strip_fence(answer), evidence=self.evidence)
-        return read_anchors(read_sites(code)[0], answer, len(code.splitlines()))
+        return read_anchors(read_sites(code)[0], answer, len(source_lines(code)))
 
     def check_frozen(self) -> None:
         """Compares the model's weights with what they were at the start.

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from mle_rl.instrumentation.dataflow import parse
+from mle_rl.instrumentation.dataflow import parse, source_lines
 from mle_rl.instrumentation.insertions import VALUED_STAGES, Insertion
 from mle_rl.instrumentation.syntax import bodies, read_sites
 from mle_rl.records import STAGES
@@ -64,7 +64,7 @@ def render(code: str, insertions: Iterable[Insertion]) -> str:
         A text that parses, and that `verify` maps back to the same stages.
     """
     wanted = {insertion for insertion in insertions if insertion.check != "note"}
-    text = [line + "\n" for line in code.splitlines()]
+    text = [line + "\n" for line in source_lines(code)]
     slots = _print_slots(parse(code), text)
     added: dict[int, list[str]] = {}
     for site in read_sites(code)[0]:
@@ -73,7 +73,13 @@ def render(code: str, insertions: Iterable[Insertion]) -> str:
             line = indent + print_line(site.insertion.stage) + "\n"
             if line not in added.setdefault(after, []):
                 added[after].append(line)
-    return "".join(line + "".join(added.get(number, ())) for number, line in enumerate(["", *text]))
+    # Where blocks end on one line, the innermost print line comes first.
+    prints = {n: "".join(sorted(lines, key=_depth, reverse=True)) for n, lines in added.items()}
+    return "".join(line + prints.get(number, "") for number, line in enumerate(["", *text]))
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _print_slots(tree: ast.Module, text: list[str]) -> dict[tuple[int, int], tuple[int, str]]:
@@ -87,7 +93,7 @@ def _print_slots(tree: ast.Module, text: list[str]) -> dict[tuple[int, int], tup
                 slot = outer if outer and first.lineno == parent_line(parent) else None
                 if slot is None:
                     line = text[first.lineno - 1]
-                    indent = line[: len(line) - len(line.lstrip())]
+                    indent = line[: _depth(line)]
                     leaves = isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break)
                     after = first.lineno - 1 if leaves else last.end_lineno or last.lineno
                     slot = after, indent

@@ -20,11 +20,11 @@ from mle_rl.instrumentation.libraries import words
 
 _STANDARD = words(
     "__future__ abc argparse array ast asyncio base64 bisect calendar cmath collections "
-    "concurrent contextlib copy csv dataclasses datetime decimal difflib enum errno "
-    "fractions functools gc getpass glob gzip hashlib heapq html io "
-    "itertools json keyword locale logging lzma math multiprocessing numbers operator os pathlib pickle platform "
-    "pprint queue random re secrets shutil statistics string sys tempfile textwrap threading time traceback typing "
-    "unicodedata uuid warnings zipfile zoneinfo"
+    "concurrent contextlib copy csv dataclasses datetime decimal difflib enum errno fractions "
+    "functools gc getpass glob gzip hashlib heapq html io itertools json keyword locale "
+    "logging lzma math multiprocessing numbers operator os pathlib pickle platform pprint "
+    "queue random re secrets shutil statistics string sys tempfile textwrap threading time "
+    "traceback typing unicodedata uuid warnings zipfile zoneinfo"
 )
 _OTHERS = words(
     "IPython albumentations bs4 category_encoders dask dateutil emoji gensim hyperopt joblib "
@@ -179,9 +179,8 @@ def _name_reasons(name: str) -> Iterator[str]:
 
 def _attribute_reasons(node: ast.Attribute, finder: FactFinder) -> Iterator[str]:
     name, base = node.attr, origins(finder.of(node.value))
-    if (_is_dunder(name) and name not in _DUNDERS) or name in _FRAME_NAMES:
-        yield f"reaches for {name}"
-    elif name in _NEVER or any(_is_reaching(b, name) for b in base):
+    foreign = _is_dunder(name) and name not in _DUNDERS
+    if foreign or name in _FRAME_NAMES | _NEVER or any(_is_reaching(b, name) for b in base):
         yield f"reaches for {name}"
     elif base and name.startswith("_") and not _is_dunder(name):
         yield f"reaches for the private name {name}"

@@ -48,11 +48,12 @@ def verify(original: str, rewritten: str, *, evidence: bool = True) -> Reading:
         return Reading((), refused=str(refusal))
     chosen: set[Insertion] = set()
     unsupported: list[str] = []
-    for anchors, (stage, variable) in prints:
+    for earlier, leaving, (stage, variable) in prints:
         if evidence:
+            anchors = (*leaving, *earlier)
             places = next(filter(None, (_supported(found, a, stage) for a in anchors)), [])
         else:
-            places = [_at_word(anchors[0], stage, variable)] if anchors else []
+            places = [_at_word(a, stage, variable) for a in (*earlier, *leaving)[:1]]
         if not places:
             unsupported.append(stage)
         chosen.update(places)
@@ -63,8 +64,12 @@ _Print = tuple[str, str | None]
 """The stage that a print names, and the variable that it shows."""
 
 
-def _compare(before: ast.AST, after: ast.AST) -> Iterator[tuple[list[ast.stmt], _Print]]:
-    """Yields each inserted print with the original statements it may stand for, nearest first.
+_Inserted = tuple[list[ast.stmt], list[ast.stmt], _Print]
+"""Earlier statements of its block, nearest first; the ``return`` that follows; what it prints."""
+
+
+def _compare(before: ast.AST, after: ast.AST) -> Iterator[_Inserted]:
+    """Yields each inserted print with the original statements that it may speak of.
 
     Raises:
         _Refused: The trees differ in anything else.
@@ -76,9 +81,7 @@ def _compare(before: ast.AST, after: ast.AST) -> Iterator[tuple[list[ast.stmt], 
         yield from _compare_blocks(block, other)
 
 
-def _compare_blocks(
-    before: list[ast.stmt], after: list[ast.stmt]
-) -> Iterator[tuple[list[ast.stmt], _Print]]:
+def _compare_blocks(before: list[ast.stmt], after: list[ast.stmt]) -> Iterator[_Inserted]:
     if bool(before) != bool(after):
         raise _Refused(CHANGED)
     position = 0
@@ -87,9 +90,8 @@ def _compare_blocks(
             yield from _compare(before[position], statement)
             position += 1
         else:
-            inserted = _as_print(statement)
             # A print speaks of what came before it; before a return, also of what is returned.
-            yield [*before[:position][::-1], *_leaving(before[position:])], inserted
+            yield before[:position][::-1], _leaving(before[position:]), _as_print(statement)
     if position < len(before):
         raise _Refused(CHANGED)
 

@@ -16,6 +16,7 @@ import ast
 import secrets
 import types
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from mle_rl.errors import MleRlError
 from mle_rl.instrumentation import libraries
@@ -47,21 +48,23 @@ def weave(
         SyntaxError, ValueError: As ``compile`` does, when the program does not compile.
         MleRlError: An insertion names no place in this program.
     """
-    if not insertions:
-        return compile(code, filename, "exec", dont_inherit=True)
-    run = Run(mark, filename)
-    loom = _Loom(run)
-    try:
-        tree = ast.parse(code, filename)
-        loom.place(tree, insertions)
-        woven = loom.embed(compile(tree, filename, "exec", dont_inherit=True))
-    except (SyntaxError, ValueError, RecursionError):
+    woven = None
+    if insertions:
+        run = Run(mark, filename)
         # The program's own fault, or nesting at the limit of the compiler: then it runs, or fails,
         # exactly as it would have without us.
-        return compile(code, filename, "exec", dont_inherit=True)
-    if tripwire:
-        set_tripwire(run.installed.roots, filename, run.close)
-    return woven
+        with suppress(SyntaxError, ValueError, RecursionError):
+            woven = _woven(code, insertions, filename, run)
+            if tripwire:
+                set_tripwire(run.installed.roots, filename, run.close)
+    return woven or compile(code, filename, "exec", dont_inherit=True)
+
+
+def _woven(code: str, insertions: Sequence[Insertion], filename: str, run: Run) -> types.CodeType:
+    loom = _Loom(run)
+    tree = ast.parse(code, filename)
+    loom.place(tree, insertions)
+    return loom.embed(compile(tree, filename, "exec", dont_inherit=True))
 
 
 class _Loom:
@@ -103,15 +106,20 @@ class _Loom:
             call.args[0] = self._through(site.see_path, call.args[0])
 
     def _after(self, body: list[ast.stmt], statement: ast.stmt, insertion: Insertion) -> None:
-        site = Site(insertion, self.run, None)
         names: list[str] = []
+        module = None
         if insertion.check == "import" and isinstance(statement, ast.Import | ast.ImportFrom):
             names = [alias.asname or alias.name.split(".")[0] for alias in statement.names]
+            module = getattr(statement, "module", None)
         elif insertion.check == "word" and insertion.value:
             names = [insertion.value]
         nothing = ast.copy_location(ast.Constant(None), statement)
         added: ast.stmt = ast.Expr(
-            self._through(site.see_result, nothing, [name for name in names if name != "*"])
+            self._through(
+                Site(insertion, self.run, module).see_result,
+                nothing,
+                [name for name in names if name != "*"],
+            )
         )
         if insertion.check == "word":
             # A language model may name a variable that is not bound here.

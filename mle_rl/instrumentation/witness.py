@@ -19,6 +19,7 @@ Standard library only: this runs inside the sandboxed child.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -83,7 +84,8 @@ class Site:
     Verdicts are taken when the receiver passes, before the call, and only verdicts are kept.
 
     Args:
-        attribute: The method or attribute that is taken of the receiver, if it is one.
+        attribute: The method or attribute that is taken of the receiver, if it is one; for an
+            import from a module, that module.
     """
 
     def __init__(self, insertion: Insertion, run: Run, attribute: str | None) -> None:
@@ -150,7 +152,9 @@ class Site:
         if check == "noted":
             return stage in run.noted
         if check == "import":
-            return any(self._is_package(name) for name in names)
+            # ``from x import *`` binds no name that could be shown; the module itself can.
+            shown = names or (sys.modules.get(self.attribute or ""),)
+            return any(self._is_package(thing) for thing in shown)
         if stage == "model_defined":
             return is_model(result, run.installed)
         return self.genuine and (stage != "data_loaded" or self.older_file)
