@@ -39,13 +39,16 @@ class SamplingSettings:
     """How completions are sampled."""
 
     max_new_tokens: int
-    # Longest completion in tokens, end-of-text included.
+    """Longest completion in tokens, end-of-text included."""
+
     eos_ids: tuple[int, ...]
-    # Any of these tokens ends a completion.
+    """Any of these tokens ends a completion."""
+
     pad_id: int
-    # Fills short rows; never part of a completion unless the model samples it.
+    """Fills short rows; never part of a completion unless the model samples it."""
+
     temperature: float = 1.0
-    # Logits are divided by it.
+    """Logits are divided by it."""
 
     def __post_init__(self):
         if not (self.temperature > 0 and math.isfinite(self.temperature)):

@@ -42,4 +42,4 @@ class RunCallback(TrainerCallback):
     def on_save(self, args, state, control, **kwargs):
         """A checkpoint is complete with the state of the rollouts."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        checkpoint.complete(folder, self._run.collector.state_dict())
+        checkpoint.complete(folder, self._run.state_dict())

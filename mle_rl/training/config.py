@@ -203,10 +203,10 @@ def _queue_problems(c: TrainConfig, queue: QueueConfig):
 
 
 def charged_twice(rewards: RewardWeights, weighting: DurationWeighting) -> str | None:
-    """Why time may not both cost and count: the two pull against each other."""
-    if rewards.time_cost_rate == 0 or weighting.scheme == "none":
+    """Why time may not both cost and count, nor cost twice."""
+    if rewards.time_cost_rate == 0 or (weighting.scheme == "none" and not weighting.charge_time):
         return None
     return (
-        "time_cost_rate makes time cost, and duration weighting makes slow programs count more: "
-        "set time_cost_rate=0, or the weighting scheme to 'none'."
+        "time_cost_rate already makes time cost: set it to 0, or the weighting scheme to 'none' "
+        "and charge_time to False."
     )

@@ -13,7 +13,8 @@ import pandas as pd
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Rollout
-from mle_rl.rollout.collector import Batch
+from mle_rl.rollout.collector import SHORTEST_S, Batch
+from mle_rl.rollout.diagnostics import ks_distance
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.queue import Counts
 
@@ -103,7 +104,9 @@ class History:
             **self._scores(batch.rollouts, before),
             **_times(batch),
             **_selection(batch),
-            "duration_ks": ks_distance(durations, trained),
+            "duration_ks": ks_distance(
+                durations.clip(min=SHORTEST_S), trained.clip(min=SHORTEST_S)
+            ),
             **_where_they_are(driver, ledger.counts()),
         }
 
@@ -145,15 +148,6 @@ def progress_line(row: Mapping, steps: int) -> str:
         f"(sampling {row['sampling_s']:.1f}, waiting {row['waiting_s']:.1f}, "
         f"learning {row['learning_s']:.1f} s)"
     )
-
-
-def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Largest distance between the empirical distributions of two samples; 0 if one is empty."""
-    if len(first) == 0 or len(second) == 0:
-        return 0.0
-    points = np.concatenate([first, second])
-    shares = [np.searchsorted(np.sort(x), points, side="right") / len(x) for x in (first, second)]
-    return float(np.abs(shares[0] - shares[1]).max())
 
 
 def _kept_rows(path: Path, steps: int) -> list[dict]:

@@ -151,7 +151,15 @@ class _Run:
         path, state = found
         self.history = self._new_history(steps_done=state["version"])
         self.collector.load_state_dict(state)
+        self.trainer.reward_rate.load_state_dict(state["reward_rate"])
         self.trainer.train(resume_from_checkpoint=str(path))
+
+    def state_dict(self) -> dict:
+        """What a checkpoint holds beside TRL's files."""
+        return {
+            **self.collector.state_dict(),
+            "reward_rate": self.trainer.reward_rate.state_dict(),
+        }
 
     def save(self, folder: Path) -> None:
         """Write the trained policy; its configuration last, for it says that the run has ended."""

@@ -34,7 +34,8 @@ from trl import GRPOTrainer
 from trl.trainer.utils import nanstd
 
 from mle_rl.errors import MleRlError
-from mle_rl.losses import duration_weights, effective_sample_size
+from mle_rl.losses import checked_durations, duration_weights, effective_sample_size
+from mle_rl.losses.advantages import RewardRate, reward_rate_advantages
 from mle_rl.training.weighting import DurationWeighting
 
 
@@ -64,6 +65,7 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
     ):
         super().__init__(*args, **kwargs)
         self.weighting = weighting or DurationWeighting()
+        self.reward_rate = RewardRate()
         self.behaviour_ratio = behaviour_ratio
         self.length_buckets = length_buckets
         for problem in _contradictions(self):
@@ -83,6 +85,8 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
         if self.behaviour_ratio and "sampling_per_token_logps" in output:
             output["old_per_token_logps"] = output["sampling_per_token_logps"]
         rewards = self._rewards()
+        if self.weighting.charge_time:
+            rewards = self._charged(rewards, inputs)
         weights = self._weights(inputs, rewards)
         advantages = grouped_advantages(rewards, weights, self._groups(inputs), self.scale_rewards)
         start = self.accelerator.process_index * len(inputs)
@@ -100,6 +104,19 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
         total = (rewards * self.reward_weights.to(rewards.device)).nansum(dim=1)
         return total.masked_fill(rewards.isnan().all(dim=1), torch.nan)
 
+    def _charged(self, rewards: Tensor, inputs: Sequence[Mapping]) -> Tensor:
+        """Rewards less what their time was worth, by the rate up to and including this batch."""
+        durations = self._durations(inputs).to(rewards)
+        scored = ~rewards.isnan()
+        rho = self.reward_rate.update(rewards[scored], durations[scored])
+        self._metrics["train"]["reward_rate"].append(rho)
+        return reward_rate_advantages(rewards, durations, rho)
+
+    def _durations(self, inputs: Sequence[Mapping]) -> Tensor:
+        """Execution times of the gathered batch in seconds, at least ``floor_s``."""
+        durations = torch.tensor(self._column(inputs, "duration_s"), dtype=torch.float32)
+        return checked_durations(durations, self.weighting.floor_s)
+
     def _weights(self, inputs: Sequence[Mapping], rewards: Tensor) -> Tensor:
         """Duration weights, (gathered batch,): mean 1 over the rows that have a reward, else 0."""
         scored = ~rewards.isnan()
@@ -111,11 +128,9 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
             options["groups"] = _labels(self._column(inputs, "task"))[scored.cpu()]
         if self.weighting.scheme == "inclusion":
             options["inclusion"] = torch.tensor(self._column(inputs, "inclusion"))[scored.cpu()]
-        durations = torch.tensor(self._column(inputs, "duration_s"), dtype=torch.float32)
         weights[scored] = duration_weights(
-            durations[scored.cpu()],
+            self._durations(inputs)[scored.cpu()],
             self.weighting.scheme,
-            floor_s=self.weighting.floor_s,
             inclusion_floor=self.weighting.inclusion_floor,
             **options,
         ).to(weights)
@@ -132,8 +147,8 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
         """One value of every row, over the gathered batch."""
         if not all(name in row for row in inputs):
             raise MleRlError(
-                f"duration weighting {self.weighting.scheme!r} needs {name!r} in every row: return "
-                "it from the rollout function, or add it as a column of the data set."
+                f"These settings of weighting need {name!r} in every row: return it from the "
+                "rollout function, or add it as a column of the data set."
             )
         return gather_object([row[name] for row in inputs])
 

@@ -1,9 +1,11 @@
-"""Which duration weights a training run uses. Without torch, so that settings load fast."""
+"""What a training run makes of durations. Without torch, so that settings load fast."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+
+from mle_rl.errors import MleRlError
 
 
 @dataclass(frozen=True)
@@ -20,3 +22,20 @@ class DurationWeighting:
 
     inclusion_floor: float = 0.05
     """Smaller probabilities of being kept count as this: bias for less variance."""
+
+    charge_time: bool = False
+    """Charge every second what a second has earned so far, rho = E[R] / E[D] (reward rate)."""
+
+    def __post_init__(self):
+        if self.charge_time and self.scheme != "none":
+            raise MleRlError(
+                "charge_time makes time cost, and a weighting scheme makes slow programs count "
+                "more: leave out one of them."
+            )
+
+    @property
+    def objective(self) -> str:
+        """What the learner climbs, for the label of a curve; D is duration, R reward."""
+        if self.charge_time:
+            return "E[R]/E[D]"
+        return "E[DR]/E[D]" if self.scheme == "paper" else "E[R]"

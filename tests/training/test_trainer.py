@@ -213,6 +213,28 @@ def test_a_constant_added_to_all_rewards_changes_nothing(make_llama, tokenizer, 
     torch.testing.assert_close(found[0], found[1], atol=5e-6, rtol=1e-3)
 
 
+def test_charged_time_is_worth_what_a_second_earns(make_llama, tokenizer, config):
+    """A = R - rho D with rho = mean R / mean D, which already has mean 0."""
+    completions = some_completions()
+    rollouts = Replayed(completions, reward=REWARDS, duration_s=DURATIONS)
+    found = gradient_after_one_step(
+        make_llama(),
+        tokenizer,
+        config(**PLAIN),
+        rollouts,
+        weighting=DurationWeighting(charge_time=True),
+    )
+    rho = sum(REWARDS) / sum(DURATIONS)
+    charged = [r - rho * d for r, d in zip(REWARDS, DURATIONS, strict=True)]
+    expected = gradient_by_hand(make_llama(), completions, charged, [1.0] * ROWS)
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-4)
+
+
+def test_charging_and_weighting_at_once_is_refused():
+    with pytest.raises(MleRlError, match="leave out one"):
+        DurationWeighting("paper", charge_time=True)
+
+
 def test_the_ratio_is_against_the_policy_that_sampled(make_llama, tokenizer, config):
     """Log-probabilities of an older policy enter the ratio, clipping out of the way."""
     completions = some_completions()
