@@ -127,17 +127,13 @@ def utilisation(box: Box, result: Result) -> dict[str, float]:
         ``sampling GPUs`` (share of decoding slots in use), ``training GPUs`` (training or sending
         weights; for shared GPUs the share of time they train), ``workers``.
     """
-    trace, end = result.trace, result.elapsed_s
-    stops = np.where(
-        np.isnan(trace.generated_at), np.minimum(_stop(trace), end), trace.generated_at
-    )
-    decoding = (stops - trace.dispatched_at).sum() - _paused(box, result)
+    begin, end = _decoding(result)
     slots = box.sampling_gpus * box.generation_batch
-    training = (result.training[:, 2] - result.training[:, 0]).clip(min=0)
-    busy = np.minimum(result.training[:, 2], end) - result.training[:, 0]
+    training = np.minimum(result.training[:, 2], result.elapsed_s) - result.training[:, 0]
     return {
-        "sampling GPUs": float(decoding / (slots * end)),
-        "training GPUs": float(busy.sum() / end) if len(training) else 0.0,
+        "sampling GPUs": float(((end - begin).sum() - _paused(box, result)) / slots)
+        / result.elapsed_s,
+        "training GPUs": float(training.sum()) / result.elapsed_s,
         "workers": result.worker_utilisation,
     }
 
@@ -161,19 +157,19 @@ def summary(box: Box, result: Result) -> dict[str, float]:
     }
 
 
-def _stop(trace) -> np.ndarray:
-    """When a generation that never ended stopped: at the abort, or not yet."""
-    return np.where(np.isnan(trace.finished_at), np.inf, trace.finished_at)
+def _decoding(result: Result) -> tuple[np.ndarray, np.ndarray]:
+    """When each rollout held a decoding slot: until generated, aborted, or the end of the run."""
+    trace = result.trace
+    given_up = np.where(np.isnan(trace.finished_at), result.elapsed_s, trace.finished_at)
+    return trace.dispatched_at, np.where(np.isnan(trace.generated_at), given_up, trace.generated_at)
 
 
 def _paused(box: Box, result: Result) -> float:
     """Slot-seconds during which sequences were held while sampling stood still."""
-    trace, end = result.trace, result.elapsed_s
-    begin = trace.dispatched_at
-    stop = np.where(np.isnan(trace.generated_at), np.minimum(_stop(trace), end), trace.generated_at)
+    begin, end = _decoding(result)
     first = 0 if box.training_gpus == 0 else 1
     total = 0.0
     for step in result.training:
-        low, high = step[first], min(step[2], end)
-        total += np.clip(np.minimum(stop, high) - np.maximum(begin, low), 0, None).sum()
+        low, high = step[first], step[2]
+        total += np.clip(np.minimum(end, high) - np.maximum(begin, low), 0, None).sum()
     return float(total)

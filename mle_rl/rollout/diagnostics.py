@@ -99,11 +99,6 @@ def report(
     rows = [
         ("objective", objective, "what the curve of this run shows"),
         ("KS distance", round(ks, 4), "trained against dispatched durations; 0 is no bias"),
-        (
-            "KS noise level",
-            round(_ks_level(dispatched_durations_s, trained_durations_s), 4),
-            "95 %",
-        ),
         ("effective sample size", round(kish(w), 1), f"of {len(w)} rollouts"),
         ("largest weight", round(float(w.max()), 2), "mean 1"),
         ("execution time", f"{np.mean(trained_durations_s):.3g} s", "mean of the trained"),
@@ -147,11 +142,6 @@ def of_result(result, *, weights=None, objective: str = "E[R]", utilisation=None
         staleness=trace.staleness,
         utilisation=utilisation or {"workers": result.worker_utilisation},
     )
-
-
-def _ks_level(a: np.ndarray, b: np.ndarray) -> float:
-    """The distance that two independent samples of one law exceed in 5 % of cases."""
-    return 1.358 * float(np.sqrt((len(a) + len(b)) / (len(a) * len(b))))
 
 
 def _durations(values: np.ndarray) -> np.ndarray:

@@ -9,10 +9,13 @@ holds every one of them against the simulation.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from heapq import heappop, heappush
 
 import numpy as np
 
 from mle_rl.errors import MleRlError
+from mle_rl.rollout.durations import Distribution
 from mle_rl.rollout.workload import Workload
 
 
@@ -30,40 +33,74 @@ def snapshot(workload: Workload) -> np.ndarray:
     return _normalised(workload.probabilities * workload.scale_s)
 
 
-def window(workload: Workload, window_s: float, *, grid: int = 4000) -> np.ndarray:
+def window(workload: Workload, window_s: float, *, grid: int = 2000) -> np.ndarray:
     """Workers restart together and what is unfinished after T is thrown away: ``pi(a) U(T - D)``.
 
     A rollout of duration d counts if it starts by T - d, and starts in [0, t] number U(t). Noise
     is averaged over.
     """
-    starts = expected_starts(workload, window_s, grid=grid)
+    if workload.noise.cv == 0:
+        d = workload.scale_s * workload.noise.mean
+        starts = expected_starts(workload, np.maximum(window_s - d, 0.0))
+        return _normalised(workload.probabilities * np.where(d <= window_s, starts, 0.0))
     t = np.linspace(0, window_s, grid + 1)
-    share = np.empty(len(workload.scale_s))
-    for a, scale in enumerate(workload.scale_s):
-        mass = np.diff(workload.noise.cdf(t / scale), prepend=0.0)
-        share[a] = workload.probabilities[a] * (mass @ starts[::-1])
-    return _normalised(share)
+    starts = expected_starts(workload, window_s - t, grid=grid)
+    mean_starts = (starts[1:] + starts[:-1]) / 2
+    share = [np.diff(workload.noise.cdf(t / scale)) @ mean_starts for scale in workload.scale_s]
+    return _normalised(workload.probabilities * share)
 
 
-def expected_starts(workload: Workload, horizon_s: float, *, grid: int = 4000) -> np.ndarray:
+def expected_starts(workload: Workload, t: np.ndarray, *, grid: int = 2000) -> np.ndarray:
     """Renewal function with the start at 0 counted, ``U(t) = 1 + integral U(t - x) dF(x)``.
 
-    Solved on a grid from 0 to the horizon; exact when all durations lie on the grid.
+    Without noise exactly, by the probabilities of all moments at which a rollout can start; with
+    noise by the trapezoidal rule on a grid up to the largest t, with an error of its square. For
+    large t it approaches :func:`expected_starts_asymptote`.
 
-    Returns:
-        U at ``grid + 1`` equally spaced times, shape (grid + 1,). For large t it approaches
-        :func:`expected_starts_asymptote`.
+    Args:
+        workload: The policy over actions, and how long they take.
+        t: Times in seconds, any shape.
+        grid: Steps of the grid.
     """
-    t = np.linspace(0, horizon_s, grid + 1)
+    t = np.asarray(t, dtype=float)
+    if workload.noise.cv == 0:
+        times, probabilities = _start_moments(workload, float(t.max()))
+        return np.cumsum(probabilities)[np.searchsorted(times, t + _SAME_S, side="right") - 1]
+    at = np.linspace(0, float(t.max()), grid + 1)
     cdf = sum(
-        p * workload.noise.cdf((t + 1e-9 * horizon_s) / scale)
+        p * workload.noise.cdf(at / scale)
         for p, scale in zip(workload.probabilities, workload.scale_s, strict=True)
     )
-    mass = np.diff(cdf, prepend=0.0)
-    starts = np.empty(grid + 1)
-    for k in range(grid + 1):
-        starts[k] = 1 + mass[1 : k + 1] @ starts[:k][::-1]
-    return starts
+    mass = np.diff(cdf)
+    starts = np.ones(grid + 1)
+    for k in range(1, grid + 1):
+        past = starts[:k][::-1]  # U(t_k - x) at the upper ends of the steps of x
+        known = mass[:k] @ past + mass[1:k] @ past[:-1]
+        starts[k] = (1 + known / 2) / (1 - mass[0] / 2)
+    return np.interp(t, at, starts)
+
+
+_SAME_S = 1e-9  # moments closer than this are one moment
+
+
+def _start_moments(workload: Workload, horizon_s: float) -> tuple[np.ndarray, np.ndarray]:
+    """All moments up to the horizon at which a rollout can start, and how likely one does."""
+    d = (workload.scale_s * workload.noise.mean).tolist()
+    heap, probability = [0.0], {0: 1.0}  # keyed by the moment in units of _SAME_S
+    times, chances = [], []
+    while heap:
+        now = heappop(heap)
+        chance = probability.pop(round(now / _SAME_S))
+        times.append(now)
+        chances.append(chance)
+        for p, step in zip(workload.probabilities, d, strict=True):
+            then, key = now + step, round((now + step) / _SAME_S)
+            if then <= horizon_s + _SAME_S and p > 0:
+                if key not in probability:
+                    heappush(heap, then)
+                    probability[key] = 0.0
+                probability[key] += p * chance
+    return np.array(times), np.array(chances)
 
 
 def expected_starts_asymptote(workload: Workload, t: float) -> float:
@@ -105,17 +142,15 @@ def _over_provision_noisy(workload: Workload, started: int, kept: int) -> np.nda
     """The same for continuous durations: the others shorter than d are binomial in F(d)."""
     from scipy.stats import binom
 
-    rng = np.random.default_rng(0)
-    noise = np.sort(workload.noise.sample(20_000, rng))  # quadrature over the noise
-    share = np.empty(len(workload.scale_s))
-    for a, scale in enumerate(workload.scale_s):
-        d = scale * noise
+    def probability(d: np.ndarray) -> np.ndarray:
         below = sum(
             p * workload.noise.cdf(d / s)
             for p, s in zip(workload.probabilities, workload.scale_s, strict=True)
         )
-        share[a] = workload.probabilities[a] * binom.cdf(kept - 1, started - 1, below).mean()
-    return _normalised(share)
+        return binom.cdf(kept - 1, started - 1, below)
+
+    kept_share = [_expectation(workload.noise, s, probability) for s in workload.scale_s]
+    return _normalised(workload.probabilities * kept_share)
 
 
 def drop_stale_probability(durations_s, max_staleness: int, update_s: float) -> np.ndarray:
@@ -135,9 +170,10 @@ def drop_stale_probability(durations_s, max_staleness: int, update_s: float) -> 
 
 def drop_stale(workload: Workload, max_staleness: int, update_s: float) -> np.ndarray:
     """Dropped if older than eta updates: ``pi(a) clip(eta + 1 - D/tau, 0, 1)``."""
-    quantiles = np.sort(workload.noise.sample(20_000, np.random.default_rng(0)))
     kept = [
-        drop_stale_probability(s * quantiles, max_staleness, update_s).mean()
+        _expectation(
+            workload.noise, s, lambda d: drop_stale_probability(d, max_staleness, update_s)
+        )
         for s in workload.scale_s
     ]
     return _normalised(workload.probabilities * kept)
@@ -178,6 +214,15 @@ def timeouts_masked(workload: Workload) -> np.ndarray:
 def mean_staleness(durations_s, update_s: float) -> np.ndarray:
     """Expected versions that pass while a rollout runs, ``D / tau``: lag grows with duration."""
     return np.asarray(durations_s, dtype=float) / update_s
+
+
+def _expectation(noise: Distribution, scale: float, f: Callable[[np.ndarray], np.ndarray]) -> float:
+    """E[f(scale X)] for X of the noise law, by its cumulative distribution on a fine log grid."""
+    if noise.cv == 0:
+        return float(f(np.array([scale * noise.mean]))[0])
+    edges = noise.mean * np.logspace(-6, 6, 60_001)
+    middle = np.sqrt(edges[1:] * edges[:-1])
+    return float(np.diff(noise.cdf(edges)) @ f(scale * middle))
 
 
 def _binomial(n: int, k: int, p: float) -> float:

@@ -27,6 +27,7 @@ from mle_rl.rollout.trace import FATES, Recorder, Trace
 from mle_rl.rollout.workload import Workload
 
 _BLOCK = 512  # random numbers drawn at a time
+_PATIENCE = 1000  # fillings of the whole box that may be dropped in a row before a run is hopeless
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,10 @@ class EventSimulation:
         self._total_pause_s = 0.0
         self._training = False
         self._updated_at = 0.0
+        self._windowed = config.restart_window_s is not None
         self._window_event_at: float | None = None
+        self._updates = 0
+        self._dropped_in_a_row = 0
         self._executed_s = 0.0
         self._number = 0
         self._recorder = Recorder() if trace else None
@@ -205,14 +209,17 @@ class EventSimulation:
 
     def run(self, updates: int) -> Result:
         """Runs until the model version is ``updates``."""
+        self._updates = updates
         self._serve(None)
         while self.version < updates:
-            if not self._events:
+            hopeless = _PATIENCE * (self.config.workers + self.config.batch_size)
+            if not self._events or self._dropped_in_a_row > hopeless:
                 raise MleRlError(
-                    "No batch can ever fill under this rule and workload: nothing is running and "
-                    f"{self.queue.ready} rollouts are ready."
+                    "No batch fills under this rule and workload: the last "
+                    f"{self._dropped_in_a_row} rollouts were dropped and {self.queue.ready} are "
+                    "ready. Allow more time, or choose another rule."
                 )
-            self.now, _, action, argument = heappop(self._events)
+            self.now, _, _, action, argument = heappop(self._events)
             action(argument)
         counts = self.queue.counts
         assert counts.conserved, counts
@@ -226,8 +233,9 @@ class EventSimulation:
             trace=self._recorder.trace() if self._recorder else None,
         )
 
-    def _at(self, time: float, action: Callable, argument=None) -> None:
-        heappush(self._events, (time, next(self._tie), action, argument))
+    def _at(self, time: float, action: Callable, argument=None, *, last: bool = False) -> None:
+        """Schedules an event; ``last`` puts it behind all others at the same time."""
+        heappush(self._events, (time, last, next(self._tie), action, argument))
 
     def _executing_s(self) -> float:
         started = (r.started_at for r in self._live.values() if r.worker >= 0)
@@ -257,7 +265,7 @@ class EventSimulation:
         if self.queue.window_closes_at != self._window_event_at:
             self._window_event_at = self.queue.window_closes_at
             if self._window_event_at is not None:
-                self._at(self._window_event_at, self._serve)
+                self._at(self._window_event_at, self._window_ends, last=True)
 
     def _dispatch_one(self) -> None:
         worker = self._free_workers.pop() if self._free_workers and not self._generation else -1
@@ -333,6 +341,7 @@ class EventSimulation:
 
     def _forget_dropped(self) -> None:
         for number, reason in self.queue.drain_dropped():
+            self._dropped_in_a_row += 1
             live = self._live.pop(number)
             if live.worker < 0 and live.slot < 0:
                 self._waiting.remove(number)
@@ -344,16 +353,25 @@ class EventSimulation:
 
     # ---- the learner --------------------------------------------------------------------------
 
-    def _take(self) -> bool:
+    def _window_ends(self, _) -> None:
+        """Everything that finishes at this very moment has been reported before."""
+        self._take(window_ends=True)
+        self._serve(None)
+
+    def _take(self, *, window_ends: bool = False) -> bool:
         """Takes a batch if the learner is free and the rule gives one; True if a step is over."""
-        windowed = self.config.restart_window_s is not None
-        n = 1 if windowed else self.config.batch_size
-        if self._training or (self.queue.ready < n and not windowed):
+        n = 1 if window_ends else self.config.batch_size
+        if self._training or self.version >= self._updates:
+            return False
+        if self._windowed and not window_ends:
+            return False
+        if self.queue.ready < n and not window_ends:
             return False
         numbers = self.queue.take(n, self.version, self.now)
         self._forget_dropped()
         if numbers is None:
             return False
+        self._dropped_in_a_row = 0
         taken = [self._live.pop(number) for number in numbers]
         if self._recorder:
             for number in numbers:

@@ -70,6 +70,26 @@ class Trace:
         waits = (self.started_at - self.generated_at) + (self.taken_at - self.finished_at)
         return waits[self.trained]
 
+    def in_flight_at(self, times_s: np.ndarray) -> np.ndarray:
+        """A snapshot: how many rollouts of each action are executing at given instants.
+
+        Args:
+            times_s: Seconds, shape (instants,).
+
+        Returns:
+            Counts, shape (instants, actions).
+        """
+        counts = []
+        for action in range(self.action.max() + 1):
+            mine = self.action == action
+            started = np.sort(self.started_at[mine])  # those not started yet are NaN, sorted last
+            finished = np.sort(self.finished_at[mine])
+            counts.append(
+                np.searchsorted(started, times_s, side="right")
+                - np.searchsorted(finished, times_s, side="right")
+            )
+        return np.stack(counts, axis=1)
+
     def frame(self) -> pd.DataFrame:
         """The columns as a table, the fate in words."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -91,7 +91,7 @@ class Twin:
         c = self.config
         self.finished += 1
         r["finished"] = self.finished
-        late = c.restart_window_s and now > self.opened_at + c.restart_window_s
+        late = self.opened_at is not None and now > self.opened_at + c.restart_window_s
         if c.staleness == "drop" and r["version"] < self.version - c.max_staleness:
             r["state"] = "stale"
         elif status == "timeout" and c.timeouts == "mask":
@@ -117,7 +117,7 @@ class Twin:
             return ready
         batch = []
         while len(batch) < n:  # one at a time, looking at the whole line again
-            line = [r for r in self.where("waiting", "running", "ready", "trained")]
+            line = self.where("waiting", "running", "ready", "trained")
             gone = [r["state"] == "trained" or r in batch for r in line]
             head = gone.index(False) if False in gone else len(line)
             window = zip(line, gone, strict=True)
