@@ -1,4 +1,4 @@
-"""What counts as evidence: is it a model, is it old data, is it a number.
+"""What counts as evidence: is it a model, is it data that was given, is it a number.
 
 Standard library only: this runs inside the sandboxed child.
 """
@@ -10,6 +10,7 @@ import pathlib
 import time
 from math import isfinite
 from os import fspath, stat
+from os.path import abspath
 from typing import Any
 
 from mle_rl.instrumentation import libraries
@@ -17,6 +18,7 @@ from mle_rl.instrumentation.genuine import (
     Installed,
     behind_super,
     instance_dict,
+    is_one_of,
     mro,
     namespace,
 )
@@ -57,17 +59,25 @@ def is_model(thing: Any, installed: Installed) -> bool:
     return False
 
 
-def is_older_file(path: Any, began_ns: int) -> bool:
-    """Whether what a reader is given names only files that lay there before the program began."""
+def is_given_file(path: Any, folder: str, began_ns: int) -> bool:
+    """Whether what a reader is given names only files that were given to the program.
+
+    That is, files below the folder in which the program began, and older than that moment.
+
+    Args:
+        path: Path or open file, or a list or dictionary of such.
+        folder: Absolute path, with a separator at its end.
+        began_ns: On the clock of `now_ns`.
+    """
     if type(path) is dict:
         path = list(path.values())
-    if type(path) in (list, tuple):
-        return bool(path) and all(is_older_file(part, began_ns) for part in path)
-    if type(path) in (io.TextIOWrapper, io.BufferedReader, io.FileIO):
+    if is_one_of(type(path), list, tuple):
+        return bool(path) and all(is_given_file(part, folder, began_ns) for part in path)
+    if is_one_of(type(path), io.TextIOWrapper, io.BufferedReader, io.FileIO):
         path = path.name
-    if type(path) in (pathlib.PosixPath, pathlib.WindowsPath):
+    if is_one_of(type(path), pathlib.PosixPath, pathlib.WindowsPath):
         path = fspath(path)
-    if type(path) not in (str, bytes):
+    if type(path) is not str or not abspath(path).startswith(folder):
         return False
     try:
         return stat(path).st_ctime_ns < began_ns
@@ -83,9 +93,9 @@ def number(seen: Any, installed: Installed, *, last: bool = False) -> float | No
     numerical libraries are looked into.
     """
     kind = type(seen)
-    if kind in (int, float):
+    if is_one_of(kind, int, float):
         return float(seen) if isfinite(seen) else None
-    if kind in (list, tuple):
+    if is_one_of(kind, list, tuple):
         return _of_series(list(seen[:_LONGEST]), installed, last)
     library = installed.of_class(kind)
     if library not in _NUMBER_LIBRARIES or not hasattr(seen, "item"):
@@ -95,11 +105,11 @@ def number(seen: Any, installed: Installed, *, last: bool = False) -> float | No
     if getattr(seen, "ndim", 0) == 1 and 1 < len(seen) <= _LONGEST:
         return _of_series(seen.tolist(), installed, last)
     seen = seen.item()
-    return float(seen) if type(seen) in (int, float) and isfinite(seen) else None
+    return float(seen) if is_one_of(type(seen), int, float) and isfinite(seen) else None
 
 
 def _of_series(items: list, installed: Installed, last: bool) -> float | None:
-    flat = [i for i in items if type(i) not in (list, tuple)]
+    flat = [i for i in items if not is_one_of(type(i), list, tuple)]
     numbers = [number(item, installed) for item in flat]
     if not numbers or None in numbers or len(flat) != len(items):
         return None

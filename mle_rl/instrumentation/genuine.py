@@ -45,7 +45,7 @@ class Installed:
         folders |= {os.path.realpath(folder) for folder in folders}
         ends = {folder + os.sep for folder in folders - own}
         self.roots = tuple(sorted(ends, key=len, reverse=True))
-        self._classes: dict[type, str | None] = {}
+        self._classes: dict[int, tuple[type, str | None]] = {}
 
     def of_file(self, path: str) -> str | None:
         """The top-level package that a source file belongs to, or None."""
@@ -56,7 +56,7 @@ class Installed:
 
     def of_module(self, module: Any) -> str | None:
         """The package that an imported module belongs to, judged by its file."""
-        if type(module) is not types.ModuleType and not isinstance(module, types.ModuleType):
+        if not isinstance(module, types.ModuleType):
             return None
         name = module.__name__.split(".")[0]
         if name in sys.builtin_module_names:
@@ -67,9 +67,11 @@ class Installed:
 
     def of_class(self, kind: type) -> str | None:
         """The library that really defines a class, or None for one of the program's own."""
-        if kind not in self._classes:
-            self._classes[kind] = self._look_up_class(kind)
-        return self._classes[kind]
+        # By identity: a metaclass of the program's may call its classes equal to a library's.
+        known = self._classes.get(id(kind))
+        if known is None:
+            known = self._classes[id(kind)] = kind, self._look_up_class(kind)
+        return known[1]
 
     def _look_up_class(self, kind: type) -> str | None:
         name = _MODULE_OF(kind)
@@ -92,7 +94,7 @@ class Installed:
             holder: The class or module in whose namespace it was found, if it was.
         """
         kind = type(called)
-        if kind in (staticmethod, classmethod, types.MethodType):
+        if is_one_of(kind, staticmethod, classmethod, types.MethodType):
             called = called.__func__
             kind = type(called)
         if kind is types.FunctionType:
@@ -129,6 +131,11 @@ class Installed:
             wrapped = instance_dict(receiver).get("_results")
             return None if wrapped is None else self.of_method(wrapped, name)
         return None
+
+
+def is_one_of(kind: type, *kinds: type) -> bool:
+    """Whether a type is exactly one of others, whatever its metaclass says of equality."""
+    return any(kind is other for other in kinds)
 
 
 def behind_super(thing: Any) -> Any:

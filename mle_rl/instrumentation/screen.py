@@ -54,6 +54,10 @@ _MODULE_ATTRIBUTES = {
         "cpu_count getenv putenv remove unlink rmdir removedirs rename exists stat getpid urandom "
         "extsep PathLike fspath times"
     ),
+    "string": words(
+        "ascii_letters ascii_lowercase ascii_uppercase digits punctuation Template "
+        "whitespace printable hexdigits capwords"
+    ),
     "sys": words(
         "argv stdout stderr stdin exit path version version_info maxsize platform executable "
         "setrecursionlimit getrecursionlimit getsizeof float_info byteorder flags implementation "
@@ -208,8 +212,7 @@ def _call_reasons(node: ast.Call, finder: FactFinder) -> Iterator[str]:
             if wanted in _FRAME_NAMES | _REACHING | _BUILTINS or wanted.startswith("_"):
                 yield f"uses {called} for {wanted}"
     elif method in ("query", "eval") and node.args and not isinstance(node.args[0], ast.Constant):
-        if not isinstance(node.args[0], ast.JoinedStr):
-            yield f"calls {method} on a text put together at run time"
+        yield f"calls {method} on a text put together at run time"
     elif called == "setattr":
         match node.args:
             case [ast.Name("self"), _, _]:

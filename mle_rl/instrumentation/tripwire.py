@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from threading import get_ident
 
 _FROM_PROGRAM = frozenset(
@@ -54,7 +55,37 @@ _UNPICKLED = frozenset(
 _UNPICKLED_MODULES = frozenset(
     {"os", "posix", "sys", "gc", "inspect", "ctypes", "importlib", "types", "marshal", "subprocess"}
 )
+_REACHING = frozenset(
+    {
+        "__subclasses__",
+        "__code__",
+        "__closure__",
+        "__globals__",
+        "__self__",
+        "__func__",
+        "__builtins__",
+        "__import__",
+        "__getattribute__",
+        "__dict__",
+        "getattr",
+        "setattr",
+        "vars",
+    }
+)
+"""Names in a text that is run as code by a library on the program's behalf, such as a formula."""
+
+_BY_TEXT = (os.sep + "string.py", os.path.join("pandas", "core", "computation"))
+"""Library code that takes attributes by a text that the program gives it."""
+
 _HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """The names that a code object and those inside it use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
 
 
 def set_tripwire(roots: tuple[str, ...], filename: str, tripped: Callable[[], None]) -> None:
@@ -88,10 +119,10 @@ def set_tripwire(roots: tuple[str, ...], filename: str, tripped: Callable[[], No
             path = getattr(arguments[0], "co_filename", "")
             if path == filename:
                 return False  # the program begins
-            if foreign(path) and is_file(path):
-                return True  # a module that is no installed package: the program wrote it
+            if foreign(path) and (is_file(path) or not _REACHING.isdisjoint(_names(arguments[0]))):
+                return True  # a module that the program wrote, or a text that reaches too far
         caller = sys._getframe(2).f_code.co_filename
-        return foreign(caller)
+        return foreign(caller) or any(part in caller for part in _BY_TEXT)
 
     def watch(event: str, arguments: tuple) -> None:
         if event not in _WATCHED or get_ident() in inside:

@@ -6,7 +6,7 @@ up, and receives values on their way through an expression. It credits a stage o
 * what was called is the library's own code (`genuine`), so a look-alike class, a replaced method or
   a module that the program wrote earns nothing;
 * what was fitted can predict, so a scaler or an encoder is no model;
-* a file that was read lay there before the program began, so what the program wrote is no data;
+* a file that was read lay in the program's folder before it began: nothing that it wrote itself;
 * a loss or score is one finite real number.
 
 A witness never disturbs: it runs nothing of the program's own (no properties, no ``__float__``),
@@ -19,12 +19,13 @@ Standard library only: this runs inside the sandboxed child.
 from __future__ import annotations
 
 import operator
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from mle_rl.instrumentation import libraries
-from mle_rl.instrumentation.evidence import is_model, is_older_file, now_ns, number, reported
+from mle_rl.instrumentation.evidence import is_given_file, is_model, now_ns, number, reported
 from mle_rl.instrumentation.genuine import Installed
 from mle_rl.instrumentation.insertions import VALUED_STAGES, Insertion
 
@@ -40,6 +41,7 @@ class Run:
 
     def __init__(self, mark: Mark, filename: str) -> None:
         self.installed = Installed(filename)
+        self.folder = os.path.abspath(".") + os.sep
         self.began_ns = now_ns()
         self.reached: set[str] = set()
         self.noted: set[str] = set()
@@ -91,7 +93,7 @@ class Site:
     def __init__(self, insertion: Insertion, run: Run, attribute: str | None) -> None:
         self.insertion, self.run, self.attribute = insertion, run, attribute
         self.genuine = False
-        self.older_file = False
+        self.given_file = False
         self.value: float | None = None
         self.passes = 0
 
@@ -106,8 +108,8 @@ class Site:
 
     def see_path(self, path: Any) -> None:
         """Judges what is about to be read."""
-        self.older_file = False
-        self.older_file = is_older_file(path, self.run.began_ns)
+        self.given_file = False
+        self.given_file = is_given_file(path, self.run.folder, self.run.began_ns)
 
     def see_result(self, result: Any, *names: Any) -> None:
         """Credits the stage if the evidence is there."""
@@ -157,7 +159,7 @@ class Site:
             return any(self._is_package(thing) for thing in shown)
         if stage == "model_defined":
             return is_model(result, run.installed)
-        return self.genuine and (stage != "data_loaded" or self.older_file)
+        return self.genuine and (stage != "data_loaded" or self.given_file)
 
     def _is_package(self, imported: Any) -> bool:
         installed = self.run.installed

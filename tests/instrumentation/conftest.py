@@ -137,9 +137,10 @@ def write_data(folder: Path) -> None:
     train.to_json(folder / "train.jsonl", orient="records", lines=True)
     test[["id"]].assign(target=0).to_csv(folder / "sample_submission.csv", index=False)
     for name, labels in (("train", train.target), ("test", rng.integers(0, 2, 40))):
-        images = rng.integers(0, 120, (len(labels), 6, 6, 3)) + 100 * np.asarray(labels)[
-            :, None, None, None
-        ]
+        images = (
+            rng.integers(0, 120, (len(labels), 6, 6, 3))
+            + 100 * np.asarray(labels)[:, None, None, None]
+        )
         np.save(folder / f"{name}_images.npy", images.astype(np.uint8))
     np.savetxt(folder / "train_numbers.txt", train[["a", "b", "target"]].to_numpy())
     np.savetxt(folder / "test_numbers.txt", test[["a", "b"]].to_numpy())
