@@ -4,7 +4,7 @@ from mle_rl.tasks.grading import Grade, grade
 from mle_rl.tasks.leaderboards import Entry, Leaderboard, anchors, leaderboard
 from mle_rl.tasks.loading import TaskDriftWarning, load, names
 from mle_rl.tasks.metrics import METRICS, Metric, UndefinedScore
-from mle_rl.tasks.overview import describe
+from mle_rl.tasks.overview import describe, frontier, reference_table
 from mle_rl.tasks.references import Reference, reference_programs, references
 from mle_rl.tasks.task import Task, load_folder
 
@@ -20,11 +20,13 @@ __all__ = [
     "UndefinedScore",
     "anchors",
     "describe",
+    "frontier",
     "grade",
     "leaderboard",
     "load",
     "load_folder",
     "names",
     "reference_programs",
+    "reference_table",
     "references",
 ]

@@ -78,7 +78,12 @@ def grade(task: Task, submission: bytes | None, problem: str | None = None) -> G
     answers = read_answers(task)
     try:
         prediction = read_predictions(
-            submission, task.submission_columns, answers.ids, metric, answers.classes
+            submission,
+            task.submission_columns,
+            answers.ids,
+            metric,
+            answers.classes,
+            task.ignored_columns,
         )
         scores = {split: _score(metric, answers, prediction, split) for split in SPLITS}
     except SubmissionError as error:
@@ -121,6 +126,10 @@ def _read_answers(task: Task, modified_ns: int) -> Answers:
             f"The answers of {task.id} cannot be read ({error}). "
             f"Delete {task.folder} and load the task again."
         ) from None
+    if len(set(ids)) < len(ids):
+        raise MleRlError(
+            f"The answers of {task.id} have repeated ids, so rows cannot be told apart."
+        )
     rows = {split: np.flatnonzero(split_of == split) for split in SPLITS}
     answers = Answers(ids, truth, rows, classes)
     _check_scorable(task, metric, answers)

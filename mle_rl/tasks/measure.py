@@ -3,9 +3,9 @@
 ``python -m mle_rl.tasks.measure [TASK ...]`` runs every reference program twice in the sandbox, one
 at a time and single-threaded, and records both scores and the duration. The duration is the smaller
 of the two CPU times: for a program on one thread that waits for nothing, this is the wall clock it
-would take on a core of its own, whatever else the machine does meanwhile. With ``--publish`` it
-also records the content hashes of the tasks. Only a maintainer needs this, after a task or a program
-has changed.
+would take on a core of its own, whatever else the machine does meanwhile. With ``--publish`` the
+content hashes of the tasks are recorded as well. Only a maintainer needs this, after a task or a
+program has changed.
 """
 
 from __future__ import annotations

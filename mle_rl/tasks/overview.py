@@ -1,4 +1,4 @@
-"""One table of the whole suite."""
+"""Tables of the whole suite: its competitions, and its reference programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mle_rl.tasks.grading import read_answers
-from mle_rl.tasks.leaderboards import leaderboard
+from mle_rl.tasks.leaderboards import anchors, leaderboard
 from mle_rl.tasks.loading import load, names
 from mle_rl.tasks.metrics import METRICS
 
@@ -25,6 +25,35 @@ def describe(data_dir: str | Path | None = None) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame([_row(name, data_dir) for name in names()])
+
+
+def reference_table(data_dir: str | Path | None = None) -> pd.DataFrame:
+    """All reference programs of the suite, one row each, best first within a task.
+
+    Columns: ``task``, ``program``, ``reward_score``, ``final_score``, ``duration_s``, and ``gain``:
+    the reward score on the scale that is 0 at the sample submission and 1 at the best known
+    program, whatever the direction of the metric.
+    """
+    import pandas as pd
+
+    tables = []
+    for name in names():
+        task = load(name, data_dir)
+        table = pd.DataFrame([vars(entry) for entry in leaderboard(task).entries])
+        baseline, best = anchors(task)
+        table.insert(0, "task", name)
+        tables.append(table.assign(gain=(table["reward_score"] - baseline) / (best - baseline)))
+    return pd.concat(tables, ignore_index=True)
+
+
+def frontier(table: pd.DataFrame) -> pd.DataFrame:
+    """The programs of one task that no faster program equals, fastest first.
+
+    Args:
+        table: Rows of :func:`reference_table` for one task.
+    """
+    by_time = table.sort_values(["duration_s", "gain"], ascending=[True, False])
+    return by_time[by_time["gain"] > by_time["gain"].cummax().shift(fill_value=-float("inf"))]
 
 
 def _row(name: str, data_dir: str | Path | None) -> dict[str, object]:

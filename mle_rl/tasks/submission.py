@@ -42,6 +42,7 @@ def read_predictions(
     ids: Sequence[str],
     metric: Metric,
     classes: Sequence[str] = (),
+    ignored: Sequence[str] = (),
 ) -> np.ndarray:
     """Predictions of a submission, checked and in the order of ``ids``.
 
@@ -51,6 +52,7 @@ def read_predictions(
         ids: Ids of the test rows.
         metric: Decides what the prediction columns may contain.
         classes: Permitted labels or ratings, for metrics on labels and on integers.
+        ignored: Columns that may be there and are not read.
 
     Returns:
         Shape ``(N, K)`` for metrics on many columns, else ``(N,)``; float64, or text for labels.
@@ -59,7 +61,7 @@ def read_predictions(
         SubmissionError: With one sentence on what is wrong.
     """
     header, rows = _parse(_decode(raw))
-    _check_header(header, columns)
+    _check_header(header, columns, ignored)
     by_id = _rows_by_id(header, rows, columns[0])
     _check_ids(by_id, ids)
     position = [header.index(name) for name in columns[1:]]
@@ -104,7 +106,7 @@ def _parse(text: str) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _check_header(header: list[str], columns: Sequence[str]) -> None:
+def _check_header(header: list[str], columns: Sequence[str], ignored: Sequence[str]) -> None:
     expected = ", ".join(columns)
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
@@ -112,7 +114,7 @@ def _check_header(header: list[str], columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in header]
     if missing:
         raise SubmissionError(_missing_column(header, missing, columns, expected))
-    extra = [name for name in header if name not in columns]
+    extra = [name for name in header if name not in columns and name not in ignored]
     if "" in extra or "Unnamed: 0" in extra:
         raise SubmissionError(
             "submission.csv has a column without a name, as an index saved by pandas; "

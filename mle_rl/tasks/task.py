@@ -23,6 +23,8 @@ from mle_rl.tasks.metrics import METRICS
 
 Kind = Literal["text", "image", "table"]
 
+_USUAL_ANSWERS = ("test.csv", "answers.csv")
+
 
 @dataclass(frozen=True)
 class Task:
@@ -35,9 +37,10 @@ class Task:
         metric: Key in ``mle_rl.tasks.metrics.METRICS``.
         folder: The folder ``<id>`` that holds ``prepared/``.
         description: The competition's page, Markdown.
-        submission_columns: Header of a submission; the first column is the id.
+        submission_columns: Columns that a submission needs; the first one is the id.
         answers_path: The private CSV with the answers.
         fingerprint: SHA-256 of every prepared file; executions are recorded under it.
+        ignored_columns: Columns that a submission may have besides, as its sample has them.
     """
 
     id: str
@@ -49,6 +52,7 @@ class Task:
     submission_columns: tuple[str, ...]
     answers_path: Path
     fingerprint: str
+    ignored_columns: tuple[str, ...] = ()
 
     @property
     def higher_is_better(self) -> bool:
@@ -72,20 +76,23 @@ def load_folder(
     *,
     kind: Kind = "table",
     title: str | None = None,
+    columns: tuple[str, ...] | None = None,
     sample: str | None = None,
     answers: str | None = None,
 ) -> Task:
     """Loads a competition folder, whether MLE-bench or this package prepared it.
 
     Competitions differ in their file names, so the sample submission and the answers are found by
-    looking: the one public CSV whose name starts with "sample", and the one private CSV that has
-    its columns. Where more than one file fits, name it.
+    looking: the public CSV whose name starts with "sample", and the private CSV with its columns
+    (``test.csv`` or ``answers.csv`` where several have). Where that is not enough, name the file.
 
     Args:
         path: The folder ``<id>`` that holds ``prepared/public`` and ``prepared/private``.
         metric: Name in ``METRICS``; MLE-bench keeps it in code, not on disk.
         kind: What the inputs are.
         title: Name for people; the id by default.
+        columns: The id column and the columns to predict, where they are not those of the sample
+            submission in its order, as in detecting-insults: ``("Comment", "Insult")``.
         sample: File name of the sample submission, relative to ``prepared/public``.
         answers: File name of the answers, relative to ``prepared/private``.
 
@@ -103,7 +110,8 @@ def load_folder(
                 f"{needed.relative_to(folder)}. Prepare it, or pass the folder above 'prepared'."
             )
     sample_path = _find(public, sample, "sample submission", _sample_candidates(public))
-    columns = read_header(sample_path)
+    header = read_header(sample_path)
+    columns = columns or header
     answers_path = _find(private, answers, "answers file", _with_columns(private, columns))
     page = public / "description.md"
     return Task(
@@ -116,6 +124,7 @@ def load_folder(
         submission_columns=columns,
         answers_path=answers_path,
         fingerprint=fingerprint(folder / "prepared"),
+        ignored_columns=tuple(name for name in header if name not in columns),
     )
 
 
@@ -153,7 +162,9 @@ def _find(folder: Path, named: str | None, what: str, candidates: list[Path]) ->
         if not (folder / named).is_file():
             raise MleRlError(f"There is no {what} {named!r} in {folder}.")
         return folder / named
-    if len(candidates) == 1:
-        return candidates[0]
+    usual = [p for p in candidates if p.name in _USUAL_ANSWERS]
+    for found in (candidates, usual):
+        if len(found) == 1:
+            return found[0]
     found = ", ".join(p.name for p in candidates) or "none"
     raise MleRlError(f"Expected one {what} in {folder}, found {found}. Name it explicitly.")

@@ -56,7 +56,8 @@ def rows(files, name):
 
 
 def test_the_same_examples_in_any_order_give_the_same_bytes():
-    forwards, backwards = prepare(competition()), prepare(competition(examples()[::-1]))
+    forwards = prepare(competition(train_rows=18))  # a group is cut: which of its rows stay?
+    backwards = prepare(competition(examples()[::-1], train_rows=18))
     assert forwards == backwards
 
 

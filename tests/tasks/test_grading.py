@@ -147,6 +147,30 @@ def test_an_mle_bench_folder_loads_under_other_file_names(tmp_path):
     assert grade(task, half.encode()).final_score == pytest.approx(0.693147, abs=1e-6)
 
 
+def test_answers_with_a_repeated_id_are_our_fault(make_task):
+    task = make_task("rmsle", [*ROWS, ("a", "4", "final")])
+    with pytest.raises(MleRlError, match="repeated ids"):
+        grade(task, _csv([("a", "1")]))
+
+
+def test_an_mle_bench_folder_whose_sample_is_not_id_first(tmp_path):
+    """detecting-insults: the comment is the id, a date comes along, two private files fit."""
+    prepared = tmp_path / "insults" / "prepared"
+    (prepared / "public").mkdir(parents=True)
+    (prepared / "private").mkdir()
+    header = "Insult,Date,Comment"
+    rows = "".join(f'{k % 2},2012,"comment, {k}"\n' for k in range(40))
+    (prepared / "public" / "sample_submission_null.csv").write_text(header + "\n")
+    (prepared / "private" / "test.csv").write_text(header + "\n" + rows)
+    (prepared / "private" / "gold_submission.csv").write_text(header + "\n" + rows)
+    task = load_folder(prepared.parent, "roc_auc", kind="text", columns=("Comment", "Insult"))
+    assert task.answers_path.name == "test.csv"
+    assert grade(task, (header + "\n" + rows).encode()).final_score == 1.0
+    without_date = "Comment,Insult\n" + "".join(f'"comment, {k}",{1 - k % 2}\n' for k in range(40))
+    assert grade(task, without_date.encode()).final_score == 0.0
+    assert "'User' does not belong" in grade(task, b"User,Comment,Insult\na,b,1\n").problem
+
+
 def test_folders_that_are_not_competitions(tmp_path, make_task):
     with pytest.raises(MleRlError, match="not a prepared competition"):
         load_folder(tmp_path, "rmsle")
