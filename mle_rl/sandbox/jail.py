@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import tempfile
 from typing import Protocol
 
@@ -21,6 +20,7 @@ from mle_rl.records import Limits
 from mle_rl.sandbox import landlock, namespaces, processes, seccomp, view
 from mle_rl.sandbox import syscalls as sys_
 from mle_rl.sandbox.reaper import Reaper
+from mle_rl.sandbox.removal import remove_tree
 
 OWN_TASKS = 8
 """Threads of the sandbox itself that the kernel may count against the program's process limit."""
@@ -137,7 +137,7 @@ class NamespaceJail:
 
 
 class PlainJail:
-    """Resource limits and nothing else: a program can read and kill whatever this user can."""
+    """Resource limits and no capabilities: a program can read and kill what this user can."""
 
     isolation = "limits: resource limits only, nothing is isolated"
 
@@ -160,6 +160,9 @@ class PlainJail:
         os.chdir(self.home)
         os.symlink(public_dir, "input")
         os.environ["TMPDIR"] = tempfile.tempdir = self.home
+        # Even here no program keeps what root can do to a machine: mounts, modules, raw disks.
+        sys_.become(None)
+        sys_.forbid_new_privileges()
 
     def process_limit(self, limits: Limits) -> None:
         return None  # the kernel would count everything this user runs; `watch` counts instead
@@ -189,9 +192,7 @@ class PlainJail:
 
     def close_scratch(self) -> None:
         os.close(self._scratch_fd)
-        # shutil.rmtree gives up on folders that are nested too deep or not writable.
-        for remove in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            subprocess.run([*remove, self.home], capture_output=True, check=False)
+        remove_tree(self.home)
 
 
 class LandlockJail(PlainJail):
@@ -211,8 +212,6 @@ class LandlockJail(PlainJail):
 
     def confine(self, public_dir: str) -> None:
         super().confine(public_dir)
-        sys_.become(None)
-        sys_.forbid_new_privileges()
         landlock.restrict(
             self._landlock_abi,
             [*self._readable, public_dir],
