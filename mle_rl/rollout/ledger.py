@@ -16,20 +16,20 @@ reads first and writes later would fail at once when another process writes in b
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from mle_rl.errors import MleRlError
-from mle_rl.records import Execution, Marker, Outcome, Program, Rollout
+from mle_rl.records import Rollout
 from mle_rl.rollout.queue import Counts
+from mle_rl.rollout.rows import COLUMNS, new_row, read_row, to_json
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rollouts (
@@ -99,7 +99,7 @@ class Ledger:
                 "INSERT INTO rollouts (id, state, task, prompt_kind, baseline, model_version,"
                 " dispatched_at, prompt_ids, completion_ids, logprobs, program)"
                 " VALUES (?, 'dispatched', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_new_row(rollout) for rollout in rollouts],
+                [new_row(rollout) for rollout in rollouts],
             )
 
     def started(self, id: int, at: float) -> None:
@@ -112,8 +112,8 @@ class Ledger:
         result = (
             rollout.finished_at,
             rollout.execution.duration_s,
-            _to_json(rollout.execution),
-            _to_json(rollout.outcome),
+            to_json(rollout.execution),
+            to_json(rollout.outcome),
         )
         with self._transaction() as cursor:
             self._change(
@@ -205,6 +205,24 @@ class Ledger:
         total = in_flight + trained + ready + sum(states.values())
         return Counts(total, trained, states, in_flight, ready)
 
+    def table(self) -> pd.DataFrame:
+        """One row per rollout, in the order of dispatch, without texts and tokens.
+
+        Columns: those of the ledger, times in seconds on the clock of the run, and ``valid``,
+        ``reward_score`` and ``final_score`` of the outcome; empty where there is none.
+        """
+        query = (
+            "SELECT id, state, reason, task, prompt_kind, model_version, trained_version,"
+            " dispatched_at, started_at, finished_at, duration_s, reward,"
+            " json_extract(execution, '$.status') AS status,"
+            " json_extract(outcome, '$.valid') AS valid,"
+            " json_extract(outcome, '$.reward_score') AS reward_score,"
+            " json_extract(outcome, '$.final_score') AS final_score"
+            " FROM rollouts ORDER BY row"
+        )
+        with self._lock:
+            return pd.read_sql_query(query, self._connection)
+
     def durations(self) -> tuple[np.ndarray, np.ndarray]:
         """Execution times in seconds: of all programs that ended, and of those trained on."""
         with self._lock:
@@ -220,9 +238,9 @@ class Ledger:
         with self._lock:
             cursor = self._connection.cursor()
             rows = cursor.execute(
-                f"SELECT {_COLUMNS} FROM rollouts WHERE state = ? ORDER BY row", (state,)
+                f"SELECT {COLUMNS} FROM rollouts WHERE state = ? ORDER BY row", (state,)
             )
-            return [_rollout(row) for row in rows]
+            return [read_row(row) for row in rows]
 
     # ---- internals -------------------------------------------------------------------------------
 
@@ -251,68 +269,6 @@ class Ledger:
             )
 
 
-# ---- records to columns and back -----------------------------------------------------------------
-
-_COLUMNS = (
-    "id, task, prompt_kind, baseline, prompt_ids, completion_ids, logprobs, model_version,"
-    " dispatched_at, started_at, finished_at, program, execution, outcome, reward"
-)
-
-
-def _new_row(rollout: Rollout) -> tuple:
-    return (
-        rollout.id,
-        rollout.task,
-        rollout.prompt_kind,
-        rollout.group,
-        rollout.model_version,
-        rollout.dispatched_at,
-        np.array(rollout.prompt_ids, np.int32).tobytes(),
-        np.array(rollout.completion_ids, np.int32).tobytes(),
-        # Models compute in 32 bits or fewer: nothing is lost, and a resumed run is exact.
-        np.array(rollout.logprobs, np.float32).tobytes(),
-        _to_json(rollout.program),
-    )
-
-
 def _read(cursor: sqlite3.Cursor, id: int) -> Rollout:
-    query = f"SELECT {_COLUMNS} FROM rollouts WHERE id = ? AND state != 'rewound'"
-    return _rollout(cursor.execute(query, (id,)).fetchone())
-
-
-def _rollout(row: tuple) -> Rollout:
-    id, task, kind, group, prompt, completion, logprobs, version, *times = row[:11]
-    program, execution, outcome, reward = row[11:]
-    return Rollout(
-        id,
-        task,
-        kind,
-        group,
-        tuple(np.frombuffer(prompt, np.int32).tolist()),
-        tuple(np.frombuffer(completion, np.int32).tolist()),
-        tuple(np.frombuffer(logprobs, np.float32).tolist()),
-        version,
-        *times,
-        program=None if program is None else Program(**json.loads(program)),
-        execution=None if execution is None else _execution(json.loads(execution)),
-        outcome=None if outcome is None else _outcome(json.loads(outcome)),
-        reward=reward,
-    )
-
-
-def _to_json(record) -> str | None:
-    """A record as JSON; an execution without its submission, which is graded by now."""
-    if record is None:
-        return None
-    if isinstance(record, Execution):
-        record = replace(record, submission=None)
-    return json.dumps(asdict(record), default=dict)
-
-
-def _execution(fields: Mapping) -> Execution:
-    markers = tuple(Marker(**marker) for marker in fields["markers"])
-    return Execution(**{**fields, "markers": markers})
-
-
-def _outcome(fields: Mapping) -> Outcome:
-    return Outcome(**{**fields, "stages": tuple(fields["stages"])})
+    query = f"SELECT {COLUMNS} FROM rollouts WHERE id = ? AND state != 'rewound'"
+    return read_row(cursor.execute(query, (id,)).fetchone())

@@ -11,8 +11,9 @@ settings goes on from the last checkpoint, or returns at once if the run has end
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from mle_rl.agent import Policy, load_policy
 from mle_rl.errors import MleRlError
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.collector import RolloutCollector, rollout_reward
+from mle_rl.rollout.environment import Pool
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.live import LiveDriver
 from mle_rl.rollout.queue import Counts, RolloutQueue
@@ -69,6 +71,7 @@ def train(
     controls: Controls | None = None,
     on_step: Callable[[Mapping], None] | None = None,
     policy: Policy | None = None,
+    pool: Pool | None = None,
     peft_config: Any = None,
 ) -> TrainResult:
     """Train, or go on with, the run in ``config.run_dir``.
@@ -79,6 +82,8 @@ def train(
         on_step: Called with every finished row of the history. By default about twenty of them are
             printed.
         policy: Start from this one instead of loading ``config.policy``; it is trained in place.
+        pool: Run programs there instead of in a pool of this run's own; it must have
+            ``config.workers`` workers, and is left open.
         peft_config: A ``peft.PeftConfig``: train adapters instead of all weights.
 
     Raises:
@@ -89,19 +94,22 @@ def train(
     folder = _prepared_folder(config, peft_config)
     controls = controls or Controls(config.rewards)
     on_step = on_step or partial(_print_some, steps=config.steps)
-    with _threads(config.learner_threads), closing(Ledger(folder / "rollouts.sqlite")) as ledger:
-        if _has_ended(config):
-            return _result(config, ledger)
-        policy = policy or load_policy(config.policy)
-        with LocalPool(config.workers, tier=config.tier) as pool:
-            run = _Run(config, policy, pool, ledger, controls, on_step, peft_config)
-            try:
-                run.train()
-            except KeyboardInterrupt:
-                raise MleRlError(_interrupted(folder)) from None
-            finally:
-                run.driver.close()
-        run.save(folder / "policy")
+    with (
+        _threads(config.learner_threads),
+        _quiet_libraries(),
+        closing(Ledger(folder / "rollouts.sqlite")) as ledger,
+    ):
+        if not _has_ended(config):
+            policy = policy or load_policy(config.policy)
+            with nullcontext(pool) if pool else LocalPool(config.workers, config.tier) as workers:
+                run = _Run(config, policy, workers, ledger, controls, on_step, peft_config)
+                try:
+                    run.train()
+                except KeyboardInterrupt:
+                    raise MleRlError(_interrupted(folder)) from None
+                finally:
+                    run.driver.close()
+            run.save(folder / "policy")
         return _result(config, ledger)
 
 
@@ -243,6 +251,24 @@ def _threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """No progress bars for saving a checkpoint, no warnings of what TRL's own code uses."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _result(config: TrainConfig, ledger: Ledger) -> TrainResult:

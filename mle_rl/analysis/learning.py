@@ -1,0 +1,50 @@
+"""Learning curves of a training run: mean beside maximum, and diversity beside both.
+
+Reinforcement learning on the result of an execution is known to raise the mean more than the
+maximum and to narrow the policy to few ideas, so neither is ever drawn without the other. Every
+curve is drawn against updates and against wall-clock time, for a method that pays for slow programs
+can win by one and lose by the other.
+"""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+CURVES = (
+    ("reward_mean", "mean reward"),
+    ("score_best_so_far", "best score so far\n(reward split)"),
+    ("valid_share", "valid share"),
+    ("distinct_share", "distinct programs\n(share of batch)"),
+    ("duration_mean_s", "execution time\n(mean of batch, s)"),
+)
+"""Column of a run's history, and what its axis says."""
+
+
+def plot_learning(histories: dict[str, pd.DataFrame], title: str) -> tuple[Figure, pd.DataFrame]:
+    """Draw `CURVES` of one or more runs against updates (left) and minutes (right).
+
+    Args:
+        histories: Name of a run -> its history, as `mle_rl.training.train` returns it.
+        title: The finding.
+
+    Returns:
+        The figure, and the plotted numbers with a column ``run``.
+    """
+    fig, axes = plt.subplots(len(CURVES), 2, figsize=(8, 9.5), sharex="col", sharey="row")
+    for name, history in histories.items():
+        for row, (column, label) in zip(axes, CURVES, strict=True):
+            for axis, time in zip(row, (history.step, history.wall_s / 60), strict=True):
+                axis.plot(time, history[column], label=name)
+            row[0].set_ylabel(label)
+    for row in axes[2:4]:
+        row[0].set_ylim(-0.03, 1.03)
+    axes[-1, 0].set_xlabel("updates")
+    axes[-1, 1].set_xlabel("wall-clock time (minutes)")
+    if len(histories) > 1:
+        axes[0, 0].legend()
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    columns = ["step", "wall_s", *(column for column, _ in CURVES)]
+    shown = [history[columns].assign(run=name) for name, history in histories.items()]
+    return fig, pd.concat(shown, ignore_index=True)
