@@ -31,8 +31,10 @@ TOP = {
     "tests",
 }
 LARGE_MB = 1
+# Pattern: why it is committed although it is large.
 LARGE = {
-    # pattern: why it is committed although it is large
+    "mle_rl/agent/weights/*/model.safetensors": "the shipped policy; notebook 90 makes it",
+    "data/executions/*": "recorded executions, from which committed figures are redrawn",
 }
 MACHINE_FOLDERS = re.compile(r"(?<![\w.~/-])/(home|Users|root|tmp|var|private|opt|mnt|srv)/\w")
 
