@@ -2,7 +2,7 @@
 
 The paper's reward (section 2): -10 for a complete failure, +0.1 for each stage that instrumentation
 saw, and the true score, its sign flipped where lower is better, for a valid submission. Each of
-these is a setting here, and `describe` says in words what a choice of settings makes possible.
+these is a setting here; `reward_laboratory` shows what a choice of settings does.
 
 Departures from the paper, all settable: credit for stages is not added to a valid score (the paper
 does not say); the score may be put on a scale of its own (``anchored``, ``percentile``), since raw
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
-from mle_rl.errors import MleRlError
+from mle_rl.errors import MleRlError, unknown_name
 from mle_rl.records import STAGES, Outcome
 
 ScoreScale = Literal["raw", "anchored", "percentile"]
+SCORE_SCALES = ("raw", "anchored", "percentile")
 
 
 @dataclass(frozen=True)
@@ -46,31 +47,22 @@ class RewardWeights:
     """Reward charged per second of execution, for every program alike (reward rate; paper: 0)."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in ("keep_stages_when_valid", "score_scale") or value is None:
-                continue
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not math.isfinite(value)
-            ):
-                raise MleRlError(
-                    f"RewardWeights.{field.name} is {value!r}; it must be a finite number."
-                )
-        if self.score_scale not in ("raw", "anchored", "percentile"):
-            raise MleRlError(
-                f"RewardWeights.score_scale is {self.score_scale!r}; "
-                "it must be 'raw', 'anchored' or 'percentile'."
-            )
+        _need_number("failure", self.failure)
+        _need_number("stage", self.stage, least=0.0)
+        _need_number("time_cost_rate", self.time_cost_rate, least=0.0)
+        if self.valid_floor is not None:
+            _need_number("valid_floor", self.valid_floor)
         if not isinstance(self.keep_stages_when_valid, bool):
             raise MleRlError("RewardWeights.keep_stages_when_valid must be True or False.")
-        if self.stage < 0:
-            raise MleRlError(
-                "RewardWeights.stage is negative; a stage that is reached must not cost."
-            )
-        if self.time_cost_rate < 0:
-            raise MleRlError("RewardWeights.time_cost_rate is negative; time would be paid for.")
+        if self.score_scale not in SCORE_SCALES:
+            raise unknown_name("score_scale", str(self.score_scale), SCORE_SCALES)
+
+
+def _need_number(name: str, value: object, least: float = -math.inf) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value < least:
+        wanted = "a finite number" + ("" if least == -math.inf else f" of {least:g} or more")
+        raise MleRlError(f"RewardWeights.{name} is {value!r}; it must be {wanted}.")
 
 
 def reward(
@@ -166,6 +158,9 @@ def _time_cost(weights: RewardWeights, duration_s: float | None) -> float:
     return weights.time_cost_rate * duration_s
 
 
-def largest_printing_reward(weights: RewardWeights) -> float:
-    """The most that reaching every stage can earn without a valid submission, in no time."""
+def largest_failing_reward(weights: RewardWeights) -> float:
+    """The most that a program without a valid submission can earn: every stage, in no time.
+
+    It is also the most that printing alone could reach if prints counted, as they do in the paper.
+    """
     return weights.failure + weights.stage * len(STAGES)

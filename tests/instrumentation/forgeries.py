@@ -22,7 +22,8 @@ HONEST = ("packages_imported",)
 # Name -> program. The screen need not see through these: what they do earns nothing by itself.
 BELIEVED = {
     "prints_the_words": """
-        print("imported packages\\nloaded data\\ndefined model\\ntraining loss: 0.1\\ntrained model")
+        print("imported packages\\nloaded data\\ndefined model\\ntrained model")
+        print("training loss: 0.1")
         print("validation score: 0.99\\npredicted test labels")
     """,
     "prints_markers": """
@@ -83,7 +84,8 @@ BELIEVED = {
         LogisticRegression()
         model = Model()
         test = "input/test.csv"
-        print("validation score", model.score(model.fit(test, 1).predict(test), 1), model.best_score_)
+        pred = model.fit(test, 1).predict(test)
+        print("validation score", model.score(pred, 1), model.best_score_)
     """,
     "class_property_that_lies": """
         class Model:

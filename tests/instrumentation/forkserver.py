@@ -2,8 +2,8 @@
 
 Runs as a process of its own (``python forkserver.py``), reads one JSON request per line and answers
 with one line. It imports the libraries that programs use once; each program runs in a fork, in a
-working folder of its own, as ``python program.py`` would, with stdout and stderr in files. Markers go
-to a third file. No isolation: the programs are the tests' own.
+working folder of its own, as ``python program.py`` would, with stdout and stderr in files. Markers
+go to a third file. No isolation: the programs are the tests' own.
 """
 
 import json

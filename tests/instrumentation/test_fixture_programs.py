@@ -1,4 +1,4 @@
-"""Programs with every construct, run plain and instrumented: same behaviour, the expected stages."""
+"""Programs with every construct, plain and instrumented: same behaviour, the expected stages."""
 
 import tokenize
 from pathlib import Path
