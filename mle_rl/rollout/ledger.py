@@ -9,18 +9,12 @@ dropped is open again, and what they sampled is ``rewound``, with a row each. At
 
 An execution is a fact whatever happens to the learner: results that arrived after the checkpoint
 are kept and not run again.
-
-Every change is one transaction that takes the write lock first (``BEGIN IMMEDIATE``): one that
-reads first and writes later would fail at once when another process writes in between.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +22,7 @@ import pandas as pd
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Rollout
+from mle_rl.rollout.database import Database
 from mle_rl.rollout.queue import Counts
 from mle_rl.rollout.rows import COLUMNS, new_row, read_row, to_json
 
@@ -71,30 +66,17 @@ class Ledger:
 
     def __init__(self, path: str | Path):
         self.path = path
-        self._lock = threading.Lock()
-        self._owner = os.getpid()
-        try:
-            self._connection = sqlite3.connect(
-                path, timeout=60, isolation_level=None, check_same_thread=False
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.executescript(_SCHEMA)
-        except sqlite3.Error as error:
-            raise MleRlError(
-                f"The ledger {path} cannot be used ({error}): check that its folder exists and can "
-                "be written, or remove the file to start a new run."
-            ) from None
+        self._database = Database(path, _SCHEMA, "ledger")
 
     def close(self) -> None:
         """Close the file. Nothing is lost: every change is already on disk."""
-        self._connection.close()
+        self._database.close()
 
     # ---- what happens to a rollout ---------------------------------------------------------------
 
     def dispatched(self, rollouts: Iterable[Rollout]) -> None:
         """Rollouts were sampled and are waiting for a worker."""
-        with self._transaction() as cursor:
+        with self._database.transaction() as cursor:
             cursor.executemany(
                 "INSERT INTO rollouts (id, state, task, prompt_kind, baseline, model_version,"
                 " dispatched_at, prompt_ids, completion_ids, logprobs, program)"
@@ -104,7 +86,7 @@ class Ledger:
 
     def started(self, id: int, at: float) -> None:
         """A worker began to execute it."""
-        with self._transaction() as cursor:
+        with self._database.transaction() as cursor:
             self._change(cursor, "state = 'started', started_at = ?", (at,), id)
 
     def finished(self, rollout: Rollout) -> None:
@@ -115,7 +97,7 @@ class Ledger:
             to_json(rollout.execution),
             to_json(rollout.outcome),
         )
-        with self._transaction() as cursor:
+        with self._database.transaction() as cursor:
             self._change(
                 cursor,
                 "state = 'finished', finished_at = ?, duration_s = ?, execution = ?, outcome = ?",
@@ -125,7 +107,7 @@ class Ledger:
 
     def trained(self, rollouts: Iterable[Rollout], version: int) -> None:
         """They make up the batch that turns model ``version`` into the next one."""
-        with self._transaction() as cursor:
+        with self._database.transaction() as cursor:
             for rollout in rollouts:
                 values = (version, rollout.reward)
                 self._change(
@@ -134,7 +116,7 @@ class Ledger:
 
     def dropped(self, id: int, reason: str) -> None:
         """It will never be trained on."""
-        with self._transaction() as cursor:
+        with self._database.transaction() as cursor:
             self._change(cursor, "state = 'dropped', reason = ?", (reason,), id)
 
     # ---- what a resumed run needs ----------------------------------------------------------------
@@ -157,7 +139,7 @@ class Ledger:
             MleRlError: Ledger and checkpoint are not of the same run.
         """
         wanted = [*in_flight, *ready]
-        with self._transaction() as cursor:
+        with self._database.transaction() as cursor:
             cursor.execute(
                 "UPDATE rollouts SET state = 'rewound' WHERE id >= ? AND state != 'rewound'",
                 (next_id,),
@@ -193,9 +175,9 @@ class Ledger:
 
     def counts(self) -> Counts:
         """Where every rollout is that was ever dispatched; rewound ones count as dropped."""
-        with self._lock:
+        with self._database.connection() as connection:
             states = dict(
-                self._connection.execute(
+                connection.execute(
                     "SELECT CASE state WHEN 'dropped' THEN reason ELSE state END, count(*)"
                     " FROM rollouts GROUP BY 1"
                 )
@@ -220,13 +202,13 @@ class Ledger:
             " json_extract(outcome, '$.final_score') AS final_score"
             " FROM rollouts ORDER BY row"
         )
-        with self._lock:
-            return pd.read_sql_query(query, self._connection)
+        with self._database.connection() as connection:
+            return pd.read_sql_query(query, connection)
 
     def durations(self) -> tuple[np.ndarray, np.ndarray]:
         """Execution times in seconds: of all programs that ended, and of those trained on."""
-        with self._lock:
-            rows = self._connection.execute(
+        with self._database.connection() as connection:
+            rows = connection.execute(
                 "SELECT duration_s, state = 'trained' FROM rollouts"
                 " WHERE duration_s IS NOT NULL AND state != 'rewound'"
             ).fetchall()
@@ -235,28 +217,13 @@ class Ledger:
 
     def rollouts(self, state: str = "trained") -> list[Rollout]:
         """All rollouts in a state, in the order in which they were dispatched."""
-        with self._lock:
-            cursor = self._connection.cursor()
-            rows = cursor.execute(
+        with self._database.connection() as connection:
+            rows = connection.execute(
                 f"SELECT {COLUMNS} FROM rollouts WHERE state = ? ORDER BY row", (state,)
             )
             return [read_row(row) for row in rows]
 
     # ---- internals -------------------------------------------------------------------------------
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        if os.getpid() != self._owner:
-            raise RuntimeError("A ledger was carried across a fork; open one in each process.")
-        with self._lock:
-            cursor = self._connection.cursor()
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                yield cursor
-            except BaseException:
-                cursor.execute("ROLLBACK")
-                raise
-            cursor.execute("COMMIT")
 
     def _change(self, cursor: sqlite3.Cursor, assignment: str, values: tuple, id: int) -> None:
         cursor.execute(

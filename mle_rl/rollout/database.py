@@ -1,0 +1,76 @@
+"""One SQLite file that many threads and processes may use at once.
+
+Changes are transactions that take the write lock first (``BEGIN IMMEDIATE``): one that reads first
+and writes later would fail at once, whatever the time-out, when another process writes in between.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mle_rl.errors import MleRlError
+
+PATIENCE_S = 60.0
+"""How long a change waits for those of other processes."""
+
+
+class Database:
+    """A connection to one file, shared by the threads of this process.
+
+    Args:
+        path: The file; made if it does not exist. ``":memory:"`` keeps it for this process only.
+        schema: Statements that make what is missing.
+        kind: What the file is, for messages.
+
+    Raises:
+        MleRlError: The file cannot be written, or is no such database.
+    """
+
+    def __init__(self, path: str | Path, schema: str, kind: str):
+        self.path = path
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.executescript(schema)
+        except sqlite3.Error as error:
+            raise MleRlError(
+                f"The {kind} {path} cannot be used ({error}): check that its folder exists and can "
+                "be written, or remove the file to start a new one."
+            ) from None
+
+    def close(self) -> None:
+        """Close the file. Nothing is lost: every change is already on disk."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for questions; no other thread uses it meanwhile."""
+        if os.getpid() != self._owner:
+            raise RuntimeError("A database was carried across a fork; open it in each process.")
+        with self._lock:
+            yield self._connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Cursor]:
+        """A change that happens as a whole or not at all."""
+        with self.connection() as connection:
+            cursor = connection.cursor()
+            cursor.execute("BEGIN IMMEDIATE")
+            try:
+                yield cursor
+                cursor.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    cursor.execute("ROLLBACK")
+                raise
