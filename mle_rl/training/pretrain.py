@@ -45,12 +45,12 @@ class PretrainConfig:
         hidden, layers, heads, feed_forward: Size of the Llama.
         context: Longest sequence, prompt and completion together; longer examples are left out.
         seed: Of the initial weights and of the stream.
-        threads: Torch threads; two on an otherwise idle machine of two cores.
+        threads: Torch threads; two are faster only while nothing else runs.
         checkpoint_steps: Steps between checkpoints.
     """
 
-    steps: int = 3000
-    batch_tokens: int = 8192
+    steps: int = 2400
+    batch_tokens: int = 4096
     learning_rate: float = 3e-3
     vocabulary: int = 1536
     tokenizer_examples: int = 12_000
@@ -60,7 +60,7 @@ class PretrainConfig:
     feed_forward: int = 448
     context: int = 1024
     seed: int = 0
-    threads: int = 2
+    threads: int = 1
     checkpoint_steps: int = 100
 
 
