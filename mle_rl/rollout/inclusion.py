@@ -81,6 +81,7 @@ def expected_starts(workload: Workload, t: np.ndarray, *, grid: int = 2000) -> n
 
 
 _SAME_S = 1e-9  # moments closer than this are one moment
+_MOMENTS = 200_000  # at most; sums of durations without a common measure multiply without end
 
 
 def _start_moments(workload: Workload, horizon_s: float) -> tuple[np.ndarray, np.ndarray]:
@@ -89,6 +90,11 @@ def _start_moments(workload: Workload, horizon_s: float) -> tuple[np.ndarray, np
     heap, probability = [0.0], {0: 1.0}  # keyed by the moment in units of _SAME_S
     times, chances = [], []
     while heap:
+        if len(times) + len(heap) > _MOMENTS:
+            raise MleRlError(
+                "These durations can be added up in too many ways for the exact renewal function; "
+                "round them to a common step, or give the workload some noise."
+            )
         now = heappop(heap)
         chance = probability.pop(round(now / _SAME_S))
         times.append(now)
