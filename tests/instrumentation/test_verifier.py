@@ -242,3 +242,47 @@ def test_rendering_shows_what_is_woven():
     assert '        print("trained model")' not in text
     assert '    print("trained model")\n' in text
     assert verify(CODE, text).insertions == instrumented.insertions
+
+
+BRANCHES = """
+try:
+    match kind:
+        case "a" if ready:
+            x = 1
+        case [first, *rest]:
+            x = 2
+except ValueError as problem:
+    x = 3
+else:
+    x = 4
+finally:
+    async def f(a, /, b: int = 1, *, c=2) -> int:
+        return await g(a)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"a" if ready', '"b" if ready'),
+        ('"a" if ready', '"a" if steady'),
+        ('"a" if ready', '"a"'),
+        ("*rest", "*others"),
+        ("ValueError", "KeyError"),
+        ("as problem", "as fault"),
+        ("a, /, b", "a, b, /"),
+        ("b: int", "b: str"),
+        ("-> int", "-> str"),
+        ("async def", "def"),
+        ("return await g", "return g"),
+        ("else:\n    x = 4\n", ""),
+        ("except ValueError as problem:\n    x = 3\n", "except ValueError as problem:\n    pass\n"),
+    ],
+)
+def test_every_part_of_a_statement_is_compared(before, after):
+    assert verify(BRANCHES, BRANCHES).refused is None
+    changed = BRANCHES.replace(before, after)
+    assert changed != BRANCHES
+    assert verify(BRANCHES, changed).refused in (CHANGED, UNPARSABLE)
+    inside = BRANCHES.replace("x = 2", 'x = 2\n            print("loaded data")')
+    assert verify(BRANCHES, inside).unsupported == ("data_loaded",)
