@@ -21,7 +21,7 @@ STAGES = (
     "validation_score_seen",
     "test_labels_predicted",
 )
-"""The stages that instrumentation can credit (paper, section 2), in the order programs reach them."""
+"""Stages that instrumentation can credit (paper, section 2), in the order programs reach them."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Execution:
         markers: Stages that it reached, each stage once, in the order first reached.
         submission: The bytes of ``submission.csv``, or None when there is none to grade.
         submission_problem: Why a submission that exists cannot be read (a link, too large, ...).
-        isolation: The isolation that was really in force, for example ``"isolated: landlock 7, pid, net"``.
+        isolation: The isolation that was really in force, for example
+            ``"isolated: landlock 7, pid, net"``.
         replayed: True when this comes from a recorded execution and nothing ran.
     """
 
