@@ -46,6 +46,16 @@ def test_an_unknown_command_or_profile_shows_the_known_ones(capsys):
     assert all(word in shown for word in ("tasks", "check", "notebooks", "outputs", "quick", "gpu"))
 
 
+def test_tasks_are_listed_with_metric_and_direction(capsys):
+    from mle_rl import tasks
+
+    assert main(["tasks"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in tasks.names())
+    assert "log loss" in shown
+    assert "lower" in shown
+
+
 def test_an_unknown_notebook_lists_those_that_exist(capsys):
     assert main(["notebooks", "--only", "77"]) == 2
     shown = capsys.readouterr().err
