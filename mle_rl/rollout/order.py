@@ -18,7 +18,7 @@ class CompletionOrder:
     """First finished, first taken: fast work overtakes slow work that was dispatched before it."""
 
     def __init__(self):
-        self._ready: deque[Ticket] = deque()
+        self._ready: list[Ticket] = []
         self.add = self._ready.append
         self.add_many = self._ready.extend
 
@@ -39,16 +39,15 @@ class CompletionOrder:
         """Removes and returns the next ``n`` tickets; None, unchanged, when there are fewer."""
         if len(self._ready) < n:
             return None
-        pop = self._ready.popleft
-        return [pop() for _ in range(n)]
+        taken = self._ready[:n]
+        del self._ready[:n]
+        return taken
 
     def remove_older(self, version: int) -> list[Ticket]:
         """Removes and returns every ticket sampled before model version ``version``."""
         stale = [t for t in self._ready if t[1] < version]
         if stale:
-            fresh = [t for t in self._ready if t[1] >= version]
-            self._ready.clear()
-            self._ready.extend(fresh)
+            self._ready[:] = [t for t in self._ready if t[1] >= version]
         return stale
 
 

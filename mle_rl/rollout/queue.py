@@ -63,6 +63,8 @@ class RolloutQueue:
 
     def __init__(self, config: QueueConfig):
         self.config = config
+        self._places = config.max_in_flight or config.workers
+        self._in_rounds = config.in_rounds
         self._in_flight: dict[Hashable, Ticket] = {}
         self._running: set[Hashable] = set()
         self._ready = _order(config)
@@ -86,15 +88,15 @@ class RolloutQueue:
         """
         self._hear(version)
         config = self.config
-        if config.in_rounds and version <= self._last_round:
+        if self._in_rounds and version <= self._last_round:
             return 0
         if config.over_provision > 1:
             return max(0, config.round_size - len(self._in_flight) - len(self._ready))
-        room = (config.max_in_flight or config.workers) - len(self._in_flight)
+        room = self._places - len(self._in_flight)
         if config.staleness == "admit":
             usable = (config.max_staleness + version + 1) * config.batch_size
-            room = min(room, usable - (self._dispatched - self._drops.total()))
-        return max(0, room)
+            room = min(room, usable - (self._dispatched - sum(self._drops.values())))
+        return room if room > 0 else 0
 
     @property
     def in_flight(self) -> int:
@@ -217,7 +219,7 @@ class RolloutQueue:
                 another (admission control, rounds, windows). Or ids are wrong; the queue is then
                 not to be used any more, because nothing is checked before it is done.
         """
-        if self.config.staleness == "admit" or self.config.in_rounds:
+        if self.config.staleness == "admit" or self._in_rounds:
             raise MleRlError("turn_over needs a rule under which a free worker always goes on.")
         self._tick(now)
         self._hear(version)
@@ -266,13 +268,13 @@ class RolloutQueue:
             raise MleRlError(f"take asks for {n} rollouts; give 1 to {self.config.batch_size}.")
         if self.config.restart_window_s is not None:
             return self._take_window(n, version, now)
-        if self.config.in_rounds and version <= self._last_round:
+        if self._in_rounds and version <= self._last_round:
             return None
         tickets = self._ready.take(n)
         if tickets is None:
             return None
         self._trained += n
-        if self.config.in_rounds:
+        if self._in_rounds:
             self._last_round = version
             if self.config.unfinished == "abort":
                 self._drop_in_flight("aborted")
