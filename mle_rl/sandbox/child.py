@@ -19,6 +19,7 @@ import os
 import random
 import resource
 import signal
+import site
 import sys
 import threading
 import time
@@ -97,7 +98,7 @@ def _report(*words: object) -> None:
     os.write(_SETUP_FD, line.encode("utf-8", "replace")[:4000] + b"\n")
 
 
-def _compile(job: dict, nonce: str) -> tuple[types.CodeType | None, tuple | None]:
+def _compile(job: dict, nonce: str) -> tuple[types.CodeType | None, Exception | None]:
     """The program's code, or how Python fails to compile it."""
     insertions = [Insertion.from_json(fields) for fields in job["insertions"]]
     try:
@@ -105,7 +106,8 @@ def _compile(job: dict, nonce: str) -> tuple[types.CodeType | None, tuple | None
     except MleRlError:
         raise
     except Exception as error:
-        return None, (type(error), error, None)
+        error.__traceback__ = None
+        return None, error
 
 
 def _rearrange_descriptors(pipes: Pipes) -> None:
@@ -158,19 +160,20 @@ def _freshen_interpreter(seed: int, home: str) -> None:
     sys.modules["numpy"].random.seed(seed % 2**32)
     sys.argv[:] = [SOURCE_NAME]
     sys.path.insert(0, home)
-    sys.stdin = io.TextIOWrapper(io.FileIO(0), encoding="utf-8")
-    sys.stdout = sys.__stdout__ = io.TextIOWrapper(
-        io.BufferedWriter(io.FileIO(1, "w")), encoding="utf-8", line_buffering=True
-    )
-    sys.stderr = sys.__stderr__ = io.TextIOWrapper(
-        io.BufferedWriter(io.FileIO(2, "w")),
-        encoding="utf-8",
-        errors="backslashreplace",
-        line_buffering=True,
-    )
+    sys.stdin = sys.__stdin__ = _text(0, "r", "surrogateescape")
+    sys.stdout = sys.__stdout__ = _text(1, "w", "surrogateescape")
+    sys.stderr = sys.__stderr__ = _text(2, "w", "backslashreplace")
     warnings.onceregistry.clear()
+    site.USER_BASE = site.USER_SITE = None  # found for the server's HOME; found anew when asked for
     for name in [name for name in sys.modules if name.partition(".")[0] == "mle_rl"]:
         del sys.modules[name]
+
+
+def _text(fd: int, mode: str, errors: str) -> io.TextIOWrapper:
+    """Line by line, so that what was printed before a time-out is there to be shown."""
+    raw = io.FileIO(fd, mode)
+    buffer = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=True)
 
 
 def _fresh_main(home: str, code: str) -> types.ModuleType:
@@ -198,45 +201,50 @@ def _marker(nonce: str) -> Callable[[str, float | None], None]:
 def _run(code: types.CodeType, namespace: dict) -> None:
     try:
         exec(code, namespace)
-    except BaseException:
-        kind, value, traceback = sys.exc_info()
+    except BaseException as error:
         # Tracebacks begin in the program, as if nothing had called it.
-        value.__traceback__ = traceback.tb_next
-        _finish((kind, value, traceback.tb_next))
+        error.__traceback__ = error.__traceback__.tb_next
+        _finish(error)
     _finish(None)
 
 
-def _finish(error: tuple | None) -> None:
-    """What the interpreter does at the end of a script, then the end of the process."""
-    status = 0
-    if error is not None:
-        status = _report_error(*error)
+def _finish(error: BaseException | None, exit_now: Callable[[int], None] = os._exit) -> None:
+    """What the interpreter does at the end of a script, then the end of the process.
+
+    Whatever the program has made of the interpreter, the process ends here, and not with success
+    unless everything went well.
+    """
+    status = 1
     try:
+        status = 0 if error is None else _report_error(error)
         threading._shutdown()
         atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
     except BaseException:
-        sys.excepthook(*sys.exc_info())
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BaseException:
-            status = status or 120
-    os._exit(status)
+        status = status or 120
+    finally:
+        exit_now(status)
 
 
-def _report_error(kind: type, value: BaseException, traceback: types.TracebackType | None) -> int:
-    if issubclass(kind, SystemExit):
-        if value.code is None:
+def _report_error(error: BaseException) -> int:
+    if isinstance(error, SystemExit):
+        if error.code is None:
             return 0
-        if isinstance(value.code, int):
-            return value.code & 0xFF
-        print(value.code, file=sys.stderr)
+        if isinstance(error.code, int):
+            return error.code & 0xFF
+        print(error.code, file=sys.stderr)
         return 1
+    original = type(error), error, error.__traceback__
     try:
-        sys.excepthook(kind, value, traceback)
-    except BaseException:
-        sys.__excepthook__(*sys.exc_info())
-    return 130 if issubclass(kind, KeyboardInterrupt) else 1
+        sys.excepthook(*original)
+    except BaseException as another:
+        print("Error in sys.excepthook:", file=sys.stderr)
+        sys.__excepthook__(type(another), another, another.__traceback__.tb_next)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(*original)
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
 def settle() -> None:

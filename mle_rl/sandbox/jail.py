@@ -225,7 +225,7 @@ class LandlockJail(PlainJail):
 def _check_readable(folder: str) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
-            if not os.access(entry.path, os.R_OK):
+            if not entry.is_symlink() and not os.access(entry.path, os.R_OK):
                 raise PermissionError(
                     f"{entry.name} of the public folder is closed to other users, and programs do "
                     "not run as root; run chmod -R a+rX on that folder"

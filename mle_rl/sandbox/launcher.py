@@ -27,7 +27,7 @@ from mle_rl.sandbox.jail import Jail, LandlockJail, NamespaceJail, PlainJail
 
 BOOT = (
     "import json,sys;a=json.load(sys.stdin);sys.path.insert(0,a.pop('root'));"
-    "from mle_rl.sandbox.launcher import main;del sys.path[0];run=main(**a);run and run()"
+    "from mle_rl.sandbox.launcher import main;del sys.path[0];run=main(**a);del a;run and run()"
 )
 """What the interpreter is started with; the arguments of `main` come as JSON on standard input."""
 

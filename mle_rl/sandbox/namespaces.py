@@ -212,7 +212,11 @@ def _show_public(source: str, target: str) -> None:
         _bind(source, target)
     else:
         for entry in entries:
-            _bind(f"{source}/{entry}", f"{target}/{entry}")
+            # A link stays a link, and leads nowhere but inside; binding would follow it.
+            if os.path.islink(f"{source}/{entry}"):
+                os.symlink(os.readlink(f"{source}/{entry}"), f"{target}/{entry}")
+            else:
+                _bind(f"{source}/{entry}", f"{target}/{entry}")
 
 
 def mount_scratch(size_mb: int, owner: int) -> None:

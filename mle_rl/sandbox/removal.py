@@ -1,8 +1,8 @@
 """Removing a folder that a hostile program has filled, without being led out of it.
 
 A recursive removal follows mounts: a program that binds ``/`` into its scratch folder would have
-the sandbox delete the machine. Programs have no capability to mount, in any tier; this is the second
-lock on the same door.
+the sandbox delete the machine. Programs have no capability to mount, in any tier; this is the
+second lock on the same door.
 """
 
 from __future__ import annotations

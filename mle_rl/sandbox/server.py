@@ -133,7 +133,9 @@ def _answer(seen: Watched, limits: Limits, folder: int) -> tuple[dict, list[byte
     data, problem = submission.read(folder)
     answer = {
         "status": status,
-        "duration_s": limits.timeout_s if status == "timeout" else duration_s,
+        "duration_s": limits.timeout_s
+        if status == "timeout"
+        else min(duration_s, limits.timeout_s),
         "cpu_s": max(0.0, seen.cpu_s - seen.cpu_before_s),
         "peak_memory_mb": max(seen.peak_mb, seen.max_rss_mb - seen.rss_before_mb),
         "markers": list(seen.markers.items()),
