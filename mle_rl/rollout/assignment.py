@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from mle_rl import tasks
 from mle_rl.agent import Prompt, PromptSource
 from mle_rl.records import Rollout
 from mle_rl.rewards import RewardWeights, reward
 from mle_rl.rollout.environment import Environment
+from mle_rl.tasks import Task
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """One task of a training run: where its programs run and where its prompts come from.
-
-    Attributes:
-        anchors: Scores of a baseline and of the best known solution, for the scale ``anchored``.
-        percentile: Score to share of the leaderboard beaten, for the scale ``percentile``.
-    """
+    """One task of a training run: where its programs run and where its prompts come from."""
 
     environment: Environment
     prompts: PromptSource
-    anchors: tuple[float, float] | None = None
-    percentile: Callable[[float], float] | None = None
 
     def reward(self, rollout: Rollout, weights: RewardWeights) -> float:
-        """The reward of a finished rollout under these weights."""
+        """The reward of a finished rollout under these weights.
+
+        Raises:
+            MleRlError: Scores are to be compared with those of a leaderboard, and there is none.
+        """
+        task = self.environment.task
         return reward(
             rollout.outcome,
             weights,
-            higher_is_better=self.environment.task.higher_is_better,
-            anchors=self.anchors,
-            percentile=self.percentile,
+            higher_is_better=task.higher_is_better,
             duration_s=rollout.execution.duration_s,
+            **_compared(task, weights.score_scale),
         )
 
     def scratch(self) -> Prompt:
@@ -57,3 +57,14 @@ class Assignment:
         """Restore what `state_dict` returned."""
         self.prompts.archive.load_state_dict(state["archive"])
         self.prompts.rng.bit_generator.state = state["rng"]
+
+
+@cache
+def _compared(task: Task, scale: str) -> Mapping:
+    """What a scale compares scores with; looked up when it is first used, for it may be changed
+    while a run trains."""
+    if scale == "anchored":
+        return {"anchors": tasks.anchors(task)}
+    if scale == "percentile":
+        return {"percentile": tasks.leaderboard(task).percentile}
+    return {}

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from mle_rl.instrumentation import Instrumented, insert_by_syntax
 from mle_rl.records import Execution, Limits, Outcome, Program
+from mle_rl.rollout.executions import ExecutionStore
 from mle_rl.sandbox import Job
 from mle_rl.tasks import Task, grade
 
@@ -51,6 +52,8 @@ class Environment:
         limits: What each program may use.
         instrument: Finds the places where a program is observed.
         seed: Seeds the random generators that a program does not seed itself.
+        executions: Every execution is recorded there.
+        replay: A program that has been recorded there is not run again.
     """
 
     def __init__(
@@ -61,12 +64,16 @@ class Environment:
         *,
         instrument: Callable[[str], Instrumented] = insert_by_syntax,
         seed: int = 0,
+        executions: ExecutionStore | None = None,
+        replay: bool = False,
     ):
         self.task = task
         self.pool = pool
         self.limits = limits or Limits()
         self.instrument = instrument
         self.seed = seed
+        self.executions = executions
+        self.replay = replay
 
     def submit(self, program: Program | None) -> Future[Result]:
         """Start a program; thread-safe.
@@ -88,8 +95,10 @@ class Environment:
             limits=self.limits,
             seed=self.seed,
         )
+        if self.replay and (known := self.executions.get(job, self.task.fingerprint)):
+            return _known(known)
         result: Future[Result] = Future()
-        self.pool.submit(job).add_done_callback(partial(self._ended, result))
+        self.pool.submit(job).add_done_callback(partial(self._ended, job, result))
         return result
 
     def run(self, program: Program | None) -> Result:
@@ -106,15 +115,21 @@ class Environment:
             stages, graded.valid, graded.reward_score, graded.final_score, graded.problem
         )
 
-    def _ended(self, result: Future[Result], ran: Future[Execution]) -> None:
+    def _ended(self, job: Job, result: Future[Result], ran: Future[Execution]) -> None:
         """Grade in the thread that ran the program; whatever goes wrong travels to the caller."""
         try:
             execution = ran.result()
-            result.set_result((execution, self.judge(execution)))
+            result.set_result(self._recorded(job, execution, self.judge(execution)))
         except CancelledError:  # the pool was closed
             result.cancel()
         except BaseException as fault:
             result.set_exception(fault)
+
+    def _recorded(self, job: Job, execution: Execution, outcome: Outcome) -> Result:
+        if self.executions is None:
+            return execution, outcome
+        kept = self.executions.put(job, self.task.fingerprint, execution, outcome)
+        return kept if self.replay else (execution, outcome)
 
 
 def _known(result: Result) -> Future[Result]:

@@ -131,7 +131,10 @@ class LiveDriver:
             return self.queue.counts
 
     def close(self) -> None:
-        """Start nothing more. The pool that runs the programs is closed by its owner."""
+        """Start nothing more and hear of nothing more, for the ledger may be closed after this.
+
+        The pool that runs the programs is closed by its owner.
+        """
         with self._changed:
             self._closed = True
 
@@ -212,7 +215,7 @@ class LiveDriver:
         with self._changed:
             self._running.discard(id)
             try:
-                if id in self._rollouts and not future.cancelled():
+                if id in self._rollouts and not (self._closed or future.cancelled()):
                     self._finish(id, *future.result())
                 self._start_waiting()
             except BaseException as error:  # a future would only log it; the learner must see it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -48,8 +47,8 @@ def read_row(row: tuple) -> Rollout:
         version,
         *times,
         program=None if program is None else Program(**json.loads(program)),
-        execution=None if execution is None else _execution(json.loads(execution)),
-        outcome=None if outcome is None else _outcome(json.loads(outcome)),
+        execution=None if execution is None else read_execution(execution),
+        outcome=None if outcome is None else read_outcome(outcome),
         reward=reward,
     )
 
@@ -63,10 +62,14 @@ def to_json(record: Program | Execution | Outcome | None) -> str | None:
     return json.dumps(asdict(record), default=dict)
 
 
-def _execution(fields: Mapping) -> Execution:
+def read_execution(text: str) -> Execution:
+    """The execution that `to_json` wrote."""
+    fields = json.loads(text)
     markers = tuple(Marker(**marker) for marker in fields["markers"])
     return Execution(**{**fields, "markers": markers})
 
 
-def _outcome(fields: Mapping) -> Outcome:
+def read_outcome(text: str) -> Outcome:
+    """The outcome that `to_json` wrote."""
+    fields = json.loads(text)
     return Outcome(**{**fields, "stages": tuple(fields["stages"])})

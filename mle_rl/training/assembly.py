@@ -6,26 +6,31 @@ from functools import partial
 
 import numpy as np
 
-from mle_rl import tasks
 from mle_rl.agent import Archive, Policy, PromptSource
 from mle_rl.rollout.assignment import Assignment
 from mle_rl.rollout.environment import Environment, Pool
+from mle_rl.rollout.executions import ExecutionStore
 from mle_rl.rollout.sampling import SamplingSettings
 from mle_rl.tasks import Task
 from mle_rl.training.config import TrainConfig
 
 
 def assign(
-    task: Task, policy: Policy, pool: Pool, config: TrainConfig, number: int = 0
+    task: Task,
+    policy: Policy,
+    pool: Pool,
+    config: TrainConfig,
+    executions: ExecutionStore | None = None,
+    number: int = 0,
 ) -> Assignment:
-    """A task with its environment, prompts and reward scale, as a run needs it.
+    """A task with its environment and prompts, as a run needs it.
 
     Args:
+        executions: The opened file ``config.executions``.
         number: Place of the task in the run; its prompts draw from random numbers of their own.
     """
-    scale = config.rewards.score_scale
     return Assignment(
-        Environment(task, pool, config.limits),
+        Environment(task, pool, config.limits, executions=executions, replay=config.replay),
         PromptSource(
             task.id,
             partial(policy.prompt_ids, task),
@@ -33,8 +38,6 @@ def assign(
             improve_share=config.improve_share,
             rng=np.random.default_rng([config.seed, number]),
         ),
-        anchors=tasks.anchors(task) if scale == "anchored" else None,
-        percentile=tasks.leaderboard(task).percentile if scale == "percentile" else None,
     )
 
 

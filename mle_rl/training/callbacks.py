@@ -28,16 +28,16 @@ class RunCallback(TrainerCallback):
             raise MleRlError(problem)
         self._run.collector.reward_weights = weights
 
-    def on_step_end(self, args, state, control, **kwargs):
-        """Stop if asked to, once all updates on a batch are done."""
-        batch_is_done = state.global_step % self._run.config.epochs == 0
-        if self._run.controls.stop and batch_is_done:
-            control.should_save = control.should_training_stop = True
-
     def on_log(self, args, state, control, logs=None, **kwargs):
-        """TRL's metrics complete the row of the batch; the summary after training has none."""
-        if "train_runtime" not in logs:
-            self._run.on_step(self._run.history.end(logs, self._run.driver.now()))
+        """TRL's metrics complete the row of the batch, once all updates on it are done.
+
+        The summary after training has no row. Whoever is shown the row may ask the run to stop.
+        """
+        if "train_runtime" in logs:
+            return
+        self._run.on_step(self._run.history.end(logs, self._run.driver.now()))
+        if self._run.controls.stop:
+            control.should_save = control.should_training_stop = True
 
     def on_save(self, args, state, control, **kwargs):
         """A checkpoint is complete with the state of the rollouts."""

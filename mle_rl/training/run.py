@@ -10,10 +10,9 @@ settings goes on from the last checkpoint, or returns at once if the run has end
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from mle_rl.errors import MleRlError
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.collector import RolloutCollector, rollout_reward
 from mle_rl.rollout.environment import Pool
+from mle_rl.rollout.executions import ExecutionStore
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.live import LiveDriver
 from mle_rl.rollout.queue import Counts, RolloutQueue
@@ -34,7 +34,9 @@ from mle_rl.sandbox import LocalPool
 from mle_rl.training import checkpoint
 from mle_rl.training.assembly import assign, grpo_config, sampling_settings
 from mle_rl.training.config import TrainConfig
+from mle_rl.training.folder import claim, has_ended, save_policy
 from mle_rl.training.history import History, progress_line
+from mle_rl.training.surroundings import quiet_libraries, threads
 
 
 @dataclass
@@ -81,7 +83,7 @@ def train(
         controls: What another thread, such as a slider, may change meanwhile.
         on_step: Called with every finished row of the history. By default about twenty of them are
             printed.
-        policy: Start from this one instead of loading ``config.policy``; it is trained in place.
+        policy: Start from a copy of this one instead of loading ``config.policy``.
         pool: Run programs there instead of in a pool of this run's own; it must have
             ``config.workers`` workers, and is left open.
         peft_config: A ``peft.PeftConfig``: train adapters instead of all weights.
@@ -90,33 +92,49 @@ def train(
         MleRlError: A task, policy or tier that does not exist, a folder that cannot be written or
             holds another run; or the run was interrupted (Ctrl-C) and can be gone on with.
     """
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-    folder = _prepared_folder(config, peft_config)
     controls = controls or Controls(config.rewards)
     on_step = on_step or partial(_print_some, steps=config.steps)
+    claim(config, peft_config)
     with (
-        _threads(config.learner_threads),
-        _quiet_libraries(),
-        closing(Ledger(folder / "rollouts.sqlite")) as ledger,
+        threads(config.learner_threads),
+        quiet_libraries(),
+        closing(Ledger(config.run_dir / "rollouts.sqlite")) as ledger,
     ):
-        if not _has_ended(config):
-            policy = policy or load_policy(config.policy)
-            with nullcontext(pool) if pool else LocalPool(config.workers, config.tier) as workers:
-                run = _Run(config, policy, workers, ledger, controls, on_step, peft_config)
-                try:
-                    run.train()
-                except KeyboardInterrupt:
-                    raise MleRlError(_interrupted(folder)) from None
-                finally:
-                    run.driver.close()
-            run.save(folder / "policy")
-        return _result(config, ledger)
+        if not has_ended(config):
+            try:
+                with ExitStack() as opened:
+                    _train(config, policy, pool, ledger, controls, on_step, peft_config, opened)
+            except KeyboardInterrupt:
+                raise MleRlError(_interrupted(config.run_dir)) from None
+        return TrainResult(
+            policy=load_policy(config.run_dir / "policy"),
+            history=pd.read_csv(config.run_dir / "history.csv"),
+            counts=ledger.counts(),
+            run_dir=config.run_dir,
+        )
+
+
+def _train(config, policy, pool, ledger, controls, on_step, peft_config, opened: ExitStack) -> None:
+    """To the last batch; whatever is opened on the way is closed by the caller."""
+    if policy is None:
+        policy = load_policy(config.policy)
+    else:  # the caller's stays as it is: a run that starts again must find it untouched
+        policy = replace(policy, model=deepcopy(policy.model))
+    executions = None
+    if config.executions is not None:
+        executions = opened.enter_context(closing(ExecutionStore(config.executions)))
+    if pool is None:
+        pool = opened.enter_context(LocalPool(config.workers, config.tier))
+    run = _Run(config, policy, pool, ledger, executions, controls, on_step, deepcopy(peft_config))
+    opened.callback(run.driver.close)
+    run.train()
+    run.save()
 
 
 class _Run:
     """The parts of one run, put together."""
 
-    def __init__(self, config, policy, pool, ledger, controls, on_step, peft_config):
+    def __init__(self, config, policy, pool, ledger, executions, controls, on_step, peft_config):
         import torch
 
         self.config = config
@@ -125,7 +143,7 @@ class _Run:
         self.on_step = on_step
         self.policy = policy
         assignments = {
-            name: assign(tasks.load(name), policy, pool, config, number)
+            name: assign(tasks.load(name), policy, pool, config, executions, number)
             for number, name in enumerate(config.tasks)
         }
         self.driver = LiveDriver(
@@ -169,19 +187,12 @@ class _Run:
             "reward_rate": self.trainer.reward_rate.state_dict(),
         }
 
-    def save(self, folder: Path) -> None:
-        """Write the trained policy; its configuration last, for it says that the run has ended."""
-        from transformers.utils import CONFIG_NAME
-
+    def save(self) -> None:
+        """Write the trained policy, adapters merged into it."""
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         if hasattr(model, "merge_and_unload"):
             model = model.merge_and_unload()
-        self.policy.tokenizer.save_pretrained(folder)
-        part = folder.with_name("policy.part")
-        model.save_pretrained(part)
-        for file in sorted(part.iterdir(), key=lambda file: file.name == CONFIG_NAME):
-            file.replace(folder / file.name)
-        part.rmdir()
+        save_policy(self.config, model, self.policy.tokenizer, self.collector.version)
 
     def _make_trainer(self, peft_config):
         from datasets import Dataset
@@ -210,74 +221,6 @@ class _Run:
 
     def _begin(self, batch) -> None:
         self.history.begin(batch, self.driver.counts(), self.ledger)
-
-
-def _prepared_folder(config: TrainConfig, peft_config: Any) -> Path:
-    """The folder of the run, with its settings written down or found to be the same."""
-    folder = config.run_dir
-    settings = folder / "settings.txt"
-    # A longer run with otherwise equal settings may go on with a shorter one.
-    adapters = type(peft_config).__name__ if peft_config else "all weights are trained"
-    wanted = replace(config, steps=1).to_json() + f"adapters: {adapters}\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if settings.is_file() and settings.read_text(encoding="utf-8") != wanted:
-            raise MleRlError(
-                f"{folder} holds a run with other settings (see settings.txt there): give this "
-                "run a folder of its own, or delete that one."
-            )
-        settings.write_text(wanted, encoding="utf-8")
-    except OSError as error:
-        raise MleRlError(
-            f"The folder of the run, {folder}, cannot be written ({error.strerror}): choose "
-            "another run_dir, or give yourself write permission there."
-        ) from None
-    return folder
-
-
-def _has_ended(config: TrainConfig) -> bool:
-    found = checkpoint.last(config.run_dir)
-    saved = (config.run_dir / "policy" / "config.json").is_file()
-    return saved and found is not None and found[1]["version"] >= config.steps
-
-
-@contextmanager
-def _threads(number: int) -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    """No progress bars for saving a checkpoint, no warnings of what TRL's own code uses."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
-            yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
-
-
-def _result(config: TrainConfig, ledger: Ledger) -> TrainResult:
-    return TrainResult(
-        policy=load_policy(config.run_dir / "policy"),
-        history=pd.read_csv(config.run_dir / "history.csv"),
-        counts=ledger.counts(),
-        run_dir=config.run_dir,
-    )
 
 
 def _interrupted(folder: Path) -> str:

@@ -29,13 +29,14 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from accelerate.utils import gather_object
-from torch import Tensor, nn
+from torch import Tensor
 from trl import GRPOTrainer
-from trl.trainer.utils import nanstd
 
 from mle_rl.errors import MleRlError
 from mle_rl.losses import checked_durations, duration_weights, effective_sample_size
 from mle_rl.losses.advantages import RewardRate, reward_rate_advantages
+from mle_rl.training.baselines import grouped_advantages, labels_of
+from mle_rl.training.consistency import contradictions
 from mle_rl.training.weighting import DurationWeighting
 
 
@@ -68,7 +69,7 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
         self.reward_rate = RewardRate()
         self.behaviour_ratio = behaviour_ratio
         self.length_buckets = length_buckets
-        for problem in _contradictions(self):
+        for problem in contradictions(self):
             raise MleRlError(problem)
 
     # ---- rows to weighted advantages -------------------------------------------------------------
@@ -125,7 +126,7 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
             return weights
         options = {}
         if self.weighting.scheme == "task_mean":
-            options["groups"] = _labels(self._column(inputs, "task"))[scored.cpu()]
+            options["groups"] = labels_of(self._column(inputs, "task"))[scored.cpu()]
         if self.weighting.scheme == "inclusion":
             options["inclusion"] = torch.tensor(self._column(inputs, "inclusion"))[scored.cpu()]
         weights[scored] = duration_weights(
@@ -201,41 +202,6 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
         )
 
 
-def grouped_advantages(
-    rewards: Tensor,  # (batch,) NaN where there is none
-    weights: Tensor,  # (batch,) duration weights
-    groups: Sequence,  # batch labels; equal ones share a baseline
-    scale: str,  # "group", "batch" or "none", TRL's scale_rewards
-) -> Tensor:  # (batch,)
-    """Reward minus the weighted mean of its group, divided as TRL divides it (GRPO, equation 3).
-
-    A row without a reward, and one that is alone in its group, gets advantage 0.
-    """
-    labels = _labels(groups)
-    members = [torch.nonzero(labels == label)[:, 0] for label in labels.unique()]
-    rows = nn.utils.rnn.pad_sequence(members, batch_first=True, padding_value=-1).to(rewards.device)
-    absent = rows < 0
-    grouped = rewards[rows].masked_fill(absent, torch.nan)
-    weight = weights[rows].masked_fill(absent | grouped.isnan(), torch.nan)
-    mean = (grouped * weight).nansum(dim=1) / weight.nansum(dim=1)
-    centred = grouped - mean[:, None]
-    if scale == "group":
-        centred = centred / (nanstd(grouped, dim=1)[:, None] + 1e-4)
-    elif scale == "batch":
-        centred = centred / (nanstd(rewards) + 1e-4)
-    alone = (~grouped.isnan()).sum(dim=1, keepdim=True) < 2
-    centred = centred.masked_fill(alone | grouped.isnan(), 0.0)
-    advantages = torch.empty_like(rewards)
-    advantages[rows[~absent]] = centred[~absent]
-    return advantages
-
-
-def _labels(names: Sequence) -> Tensor:
-    """Integer labels, (batch,), equal where the names are equal."""
-    known = {name: label for label, name in enumerate(dict.fromkeys(names))}
-    return torch.tensor([known[name] for name in names])
-
-
 def _unpadded(
     input_ids: Tensor,  # (rows, width), prompt padded left, completion right
     attention_mask: Tensor,  # (rows, width)
@@ -265,44 +231,3 @@ def _unpadded(
         kept,
         read.clamp(max=kept - 1),
     )
-
-
-def _contradictions(trainer: DurationAwareGRPOTrainer):
-    """One sentence for each setting under which ratio or baseline would be wrong."""
-    args = trainer.args
-    if trainer.length_buckets < 1:
-        yield f"length_buckets is {trainer.length_buckets}; give 1 or more."
-    if args.multi_objective_aggregation != "sum_then_normalize":
-        yield (
-            "Baselines by group label need one reward per sample: set "
-            "multi_objective_aggregation='sum_then_normalize'."
-        )
-    if trainer.rollout_func is None or not trainer.behaviour_ratio:
-        return
-    if args.top_p < 1 or args.top_k or args.min_p or args.repetition_penalty != 1:
-        yield (
-            "top_p, top_k, min_p and repetition_penalty bend the distribution that completions are "
-            "sampled from, so the ratio of an unchanged policy is not 1: set top_p=1.0, top_k=0, "
-            "min_p=None, repetition_penalty=1.0; temperature is free."
-        )
-    if args.generation_kwargs:
-        yield (
-            "generation_kwargs can change the sampling distribution without the loss knowing: "
-            "leave it out and set temperature and max_completion_length instead."
-        )
-    if args.use_vllm and args.vllm_importance_sampling_correction:
-        yield (
-            "The ratio would be corrected twice: set vllm_importance_sampling_correction=False, or "
-            "behaviour_ratio=False."
-        )
-    if not args.disable_dropout and _has_dropout(trainer.model):
-        yield (
-            "The model has dropout, off while sampling and on in the loss, so the ratio of an "
-            "unchanged policy is not 1: set disable_dropout=True, and attention_dropout=0 in its "
-            "config."
-        )
-
-
-def _has_dropout(model: nn.Module) -> bool:
-    layers = any(isinstance(m, nn.Dropout) and m.p > 0 for m in model.modules())
-    return layers or bool(getattr(model.config, "attention_dropout", 0.0))

@@ -5,7 +5,7 @@ import pytest
 WORDS = 24
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_llama():
     """Make a fresh Llama of about 2,000 parameters; the same weights for the same seed."""
     import torch

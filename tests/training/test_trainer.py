@@ -9,11 +9,9 @@ from torch.nn.functional import log_softmax
 from trl import GRPOConfig, GRPOTrainer
 
 from mle_rl import MleRlError
-from mle_rl.training.trainer import (
-    DurationAwareGRPOTrainer,
-    DurationWeighting,
-    grouped_advantages,
-)
+from mle_rl.training.baselines import grouped_advantages
+from mle_rl.training.trainer import DurationAwareGRPOTrainer
+from mle_rl.training.weighting import DurationWeighting
 
 PAPER = DurationWeighting("paper")
 ROWS = 8

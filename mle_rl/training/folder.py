@@ -1,0 +1,79 @@
+"""The folder of a run: which run it belongs to, and whether that has ended.
+
+``settings.txt`` is written first and compared ever after; ``policy/`` appears as a whole once the
+last batch has been trained on.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mle_rl.errors import MleRlError
+from mle_rl.training.config import TrainConfig
+
+_STEPS = "steps.json"
+
+
+def claim(config: TrainConfig, peft_config: Any = None) -> Path:
+    """The folder of the run, with its settings written down or found to be the same.
+
+    Raises:
+        MleRlError: It holds another run, or cannot be written.
+    """
+    folder = config.run_dir
+    settings = folder / "settings.txt"
+    # A longer run with otherwise equal settings may go on with a shorter one.
+    wanted = replace(config, steps=1).to_json() + f"adapters: {_adapters(peft_config)}\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if settings.is_file() and settings.read_text(encoding="utf-8") != wanted:
+            raise MleRlError(
+                f"{folder} holds a run with other settings (see settings.txt there): give this "
+                "run a folder of its own, or delete that one."
+            )
+        settings.write_text(wanted, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MleRlError(
+            f"The folder of the run, {folder}, cannot be used ({error}): choose another run_dir, "
+            "or give yourself permission to read and write there."
+        ) from None
+    return folder
+
+
+def has_ended(config: TrainConfig) -> bool:
+    """Whether the trained policy lies there, after as many batches as are wanted or more."""
+    try:
+        steps = json.loads((_policy(config) / _STEPS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    return steps["steps"] >= config.steps
+
+
+def save_policy(config: TrainConfig, model, tokenizer, steps: int) -> None:
+    """Write the trained policy; it replaces that of a shorter run as a whole."""
+    folder, part = _policy(config), config.run_dir / "policy.part"
+    for earlier in (part, folder):
+        if earlier.is_dir():
+            shutil.rmtree(earlier)
+    model.save_pretrained(part)
+    tokenizer.save_pretrained(part)
+    (part / _STEPS).write_text(json.dumps({"steps": steps}), encoding="utf-8")
+    part.replace(folder)
+
+
+def _policy(config: TrainConfig) -> Path:
+    return config.run_dir / "policy"
+
+
+def _adapters(peft_config: Any) -> str:
+    if peft_config is None:
+        return "none, all weights are trained"
+    fields = {
+        name: sorted(value) if isinstance(value, set) else value
+        for name, value in peft_config.to_dict().items()
+    }
+    return json.dumps(fields, indent=1, sort_keys=True, default=str)
