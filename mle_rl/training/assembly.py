@@ -41,13 +41,17 @@ def assign(
     )
 
 
-def sampling_settings(policy: Policy, config: TrainConfig) -> SamplingSettings:
-    """How this policy is sampled in this run."""
+def sampling_settings(
+    policy: Policy, temperature: float = 1.0, max_new_tokens: int | None = None
+) -> SamplingSettings:
+    """How a policy is sampled; completions of its own length unless another is given."""
+    tokenizer = policy.tokenizer
     return SamplingSettings(
-        max_new_tokens=config.max_completion_length or policy.max_completion_length,
-        eos_ids=(policy.tokenizer.eos_token_id,),
-        pad_id=policy.tokenizer.pad_token_id,
-        temperature=config.temperature,
+        max_new_tokens=max_new_tokens or policy.max_completion_length,
+        eos_ids=(tokenizer.eos_token_id,),
+        # Some chat models have no padding token. Padding is masked or cut off, so any id will do.
+        pad_id=tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
+        temperature=temperature,
     )
 
 

@@ -16,7 +16,8 @@ from mle_rl.agent import Archive, Policy
 from mle_rl.errors import MleRlError
 from mle_rl.records import Execution, Outcome, Program, PromptKind
 from mle_rl.rollout.environment import Environment
-from mle_rl.rollout.sampling import SamplingSettings, sample
+from mle_rl.rollout.sampling import sample
+from mle_rl.training.assembly import sampling_settings
 
 ROWS = 64
 """Completions sampled at once."""
@@ -157,12 +158,7 @@ def evaluate(
     if n < 1:
         raise MleRlError(f"An evaluation needs at least one sample, not {n}.")
     kind, prompts = _prompts(policy, environment, n, earlier, seed)
-    settings = SamplingSettings(
-        max_new_tokens=policy.max_completion_length,
-        eos_ids=(policy.tokenizer.eos_token_id,),
-        pad_id=policy.tokenizer.pad_token_id,
-        temperature=temperature,
-    )
+    settings = sampling_settings(policy, temperature)
     generator = torch.Generator().manual_seed(seed)
     running = []
     for start in range(0, n, ROWS):  # programs of the first rows run while the next are sampled

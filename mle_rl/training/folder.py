@@ -6,8 +6,11 @@ last batch has been trained on.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,30 +21,41 @@ from mle_rl.training.config import TrainConfig
 _STEPS = "steps.json"
 
 
-def claim(config: TrainConfig, peft_config: Any = None) -> Path:
-    """The folder of the run, with its settings written down or found to be the same.
+@contextmanager
+def claimed(config: TrainConfig, peft_config: Any = None) -> Iterator[None]:
+    """Hold the folder of the run, with its settings written down or found to be the same.
+
+    The lock goes with the process, however it ends.
 
     Raises:
-        MleRlError: It holds another run, or cannot be written.
+        MleRlError: It holds another run, another process trains in it, or it cannot be written.
     """
     folder = config.run_dir
     settings = folder / "settings.txt"
     # A longer run with otherwise equal settings may go on with a shorter one.
     wanted = replace(config, steps=1).to_json() + f"adapters: {_adapters(peft_config)}\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if settings.is_file() and settings.read_text(encoding="utf-8") != wanted:
+    with ExitStack() as opened:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = opened.enter_context((folder / "lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if settings.is_file() and settings.read_text(encoding="utf-8") != wanted:
+                raise MleRlError(
+                    f"{folder} holds a run with other settings (see settings.txt there): give this "
+                    "run a folder of its own, or delete that one."
+                )
+            settings.write_text(wanted, encoding="utf-8")
+        except BlockingIOError:
             raise MleRlError(
-                f"{folder} holds a run with other settings (see settings.txt there): give this "
-                "run a folder of its own, or delete that one."
-            )
-        settings.write_text(wanted, encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise MleRlError(
-            f"The folder of the run, {folder}, cannot be used ({error}): choose another run_dir, "
-            "or give yourself permission to read and write there."
-        ) from None
-    return folder
+                f"Another process is training in {folder}: wait until it ends, end it, or give "
+                "this run a folder of its own."
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise MleRlError(
+                f"The folder of the run, {folder}, cannot be used ({error}): choose another "
+                "run_dir, or give yourself permission to read and write there."
+            ) from None
+        yield
 
 
 def has_ended(config: TrainConfig) -> bool:

@@ -34,7 +34,7 @@ from mle_rl.sandbox import LocalPool
 from mle_rl.training import checkpoint
 from mle_rl.training.assembly import assign, grpo_config, sampling_settings
 from mle_rl.training.config import TrainConfig
-from mle_rl.training.folder import claim, has_ended, save_policy
+from mle_rl.training.folder import claimed, has_ended, save_policy
 from mle_rl.training.history import History, progress_line
 from mle_rl.training.surroundings import quiet_libraries, threads
 
@@ -94,8 +94,8 @@ def train(
     """
     controls = controls or Controls(config.rewards)
     on_step = on_step or partial(_print_some, steps=config.steps)
-    claim(config, peft_config)
     with (
+        claimed(config, peft_config),
         threads(config.learner_threads),
         quiet_libraries(),
         closing(Ledger(config.run_dir / "rollouts.sqlite")) as ledger,
@@ -155,7 +155,7 @@ class _Run:
             assignments=assignments,
             driver=self.driver,
             parse=policy.parse,
-            sampling=sampling_settings(policy, config),
+            sampling=sampling_settings(policy, config.temperature, config.max_completion_length),
             generator=torch.Generator().manual_seed(config.seed),
             reward_weights=controls.rewards,
             on_batch=self._begin,

@@ -379,6 +379,17 @@ def test_a_folder_with_another_run_is_refused(tmp_path, policy, finished):
     assert replace(config, steps=1).to_json() not in (result.run_dir / "settings.txt").read_text()
 
 
+def test_two_runs_in_one_folder_at_a_time_are_refused(tmp_path, policy, pool):
+    """As two notebooks would; the second has a file handle of its own, like another process."""
+    config = settings(tmp_path / "run", steps=1)
+
+    def start_another(row):
+        one_sentence(config, "Another process is training", policy=policy, pool=Unused())
+
+    train(config, policy=policy, pool=pool, on_step=start_another)
+    assert trained_ids(tmp_path / "run") == expected_ids(1)
+
+
 # ---- the shipped policy --------------------------------------------------------------------------
 
 
