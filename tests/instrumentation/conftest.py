@@ -102,11 +102,17 @@ class Interpreter:
 
 
 @pytest.fixture(scope="session")
-def interpreter(tmp_path_factory):
+def data(tmp_path_factory):
+    """The public folder of a small competition."""
+    folder = tmp_path_factory.mktemp("data") / "input"
+    write_data(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def interpreter(tmp_path_factory, data):
     """A warm interpreter; its first program starts well after the data was written."""
     folder = tmp_path_factory.mktemp("programs")
-    data = tmp_path_factory.mktemp("data") / "input"
-    write_data(data)
     interpreter = Interpreter(folder, data)
     yield interpreter
     interpreter.close()

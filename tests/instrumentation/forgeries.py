@@ -417,7 +417,7 @@ REACHING = {
     """,
     "own_source_changed": """
         source = open("program.py").read()
-        exec(source.replace("bait", "b" + "ait2"))
+        exec(source.split("def bait")[0].replace("pandas", "numpy"))
     """,
     "globals_of_a_function": """
         print(bait.__globals__["pd"], globals()["bait"], vars(pd)["read_csv"])

@@ -4,7 +4,6 @@ The same attempts run in the sandbox in `test_forging_in_sandbox`.
 """
 
 import importlib.util
-import sys
 import textwrap
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from mle_rl.instrumentation import insert_by_syntax, syntax, trusted, why_not_tr
 
 _SPEC = importlib.util.spec_from_file_location("forgeries", Path(__file__).parent / "forgeries.py")
 forgeries = importlib.util.module_from_spec(_SPEC)
-sys.modules["forgeries"] = forgeries
 _SPEC.loader.exec_module(forgeries)
 
 # Beyond importing packages, what such a program reaches for real.

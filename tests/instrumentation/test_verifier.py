@@ -26,7 +26,7 @@ def fixture_programs() -> list[str]:
     """The fixture programs that parse and are trusted."""
     texts = []
     for path in sorted(FIXTURES.glob("*.py")):
-        if path.stem in ("latin1_encoding", "notebook_cells"):
+        if path.stem in ("latin1_encoding", "notebook_cells", "syntax_warnings"):
             continue
         code = path.read_text()
         if insert_by_syntax(code).refused is None:
@@ -68,7 +68,7 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_permitted_insertions_are_accepted(seed):
     rng = random.Random(seed)
@@ -131,7 +131,7 @@ def same_without(code: str, rewritten: str, inserted: list[str]) -> bool:
         return False
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_mutation_of_any_other_token_is_refused(seed):
     """Refused, unless the changed token means the same to Python (as ``(x)`` for ``x`` does)."""
