@@ -7,23 +7,18 @@ place, so a run that is killed while it saves goes on from the checkpoint before
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
 from mle_rl.errors import MleRlError
+from mle_rl.training.folder import write_whole
 
 _STATE = "rollouts.json"
 
 
 def complete(folder: Path, state: dict) -> None:
     """Add the state of the collector to a checkpoint that TRL has just written."""
-    unfinished = folder / f"{_STATE}.part"
-    with unfinished.open("w", encoding="utf-8") as file:
-        json.dump(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(folder / _STATE)
+    write_whole(folder / _STATE, json.dumps(state))
 
 
 def last(run_dir: Path) -> tuple[Path, dict] | None:

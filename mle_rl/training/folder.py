@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -39,12 +40,13 @@ def claimed(config: TrainConfig, peft_config: Any = None) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
             lock = opened.enter_context((folder / "lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if settings.is_file() and settings.read_text(encoding="utf-8") != wanted:
+            if not settings.exists():
+                write_whole(settings, wanted)
+            if settings.read_text(encoding="utf-8") != wanted:
                 raise MleRlError(
                     f"{folder} holds a run with other settings (see settings.txt there): give this "
                     "run a folder of its own, or delete that one."
                 )
-            settings.write_text(wanted, encoding="utf-8")
         except BlockingIOError:
             raise MleRlError(
                 f"Another process is training in {folder}: wait until it ends, end it, or give "
@@ -77,6 +79,16 @@ def save_policy(config: TrainConfig, model, tokenizer, steps: int) -> None:
     tokenizer.save_pretrained(part)
     (part / _STEPS).write_text(json.dumps({"steps": steps}), encoding="utf-8")
     part.replace(folder)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there as a whole or not at all, whenever the process is killed."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
 
 
 def _policy(config: TrainConfig) -> Path:

@@ -17,6 +17,7 @@ from mle_rl.rollout.collector import SHORTEST_S, Batch
 from mle_rl.rollout.diagnostics import ks_distance
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.queue import Counts
+from mle_rl.training.folder import write_whole
 
 GLOSSARY = {
     # ---- where the run is
@@ -90,7 +91,7 @@ class History:
         self._best = max if higher_is_better else min
         self._open: dict | None = None
         self.rows = _kept_rows(path, steps_done)
-        pd.DataFrame(self.rows, columns=list(GLOSSARY)).to_csv(path, index=False)
+        write_whole(path, self.frame().to_csv(index=False))
 
     def begin(self, batch: Batch, driver: Counts, ledger: Ledger) -> None:
         """A batch is about to be trained on."""

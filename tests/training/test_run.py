@@ -79,6 +79,7 @@ def trained_ids(run_dir):
     history = pd.read_csv(run_dir / "history.csv")
     assert history.step.tolist() == list(range(1, len(history) + 1))
     assert history.conserved.all()
+    assert history.wall_s.is_monotonic_increasing, "the clock goes on where it stopped"
     return [sorted(table.id[table.trained_version == v]) for v in range(len(history))]
 
 
@@ -197,8 +198,11 @@ def test_adapters_train_and_base_weights_do_not(tmp_path, policy, pool):
     assert before.keys() == after.keys(), "merged: a plain model, whatever it was trained with"
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {name for name in before if "q_proj" in name}
-    with pytest.raises(MleRlError, match="other settings"):
-        train(config, policy=policy, pool=pool, peft_config=LoraConfig(r=4), on_step=quiet)
+    longer = replace(config, steps=3)
+    train(longer, policy=policy, pool=pool, peft_config=lora, on_step=quiet)
+    assert trained_ids(tmp_path / "run") == expected_ids(3)
+    wider = LoraConfig(r=4, target_modules=["q_proj"], init_lora_weights="gaussian")
+    one_sentence(longer, "other settings", policy=policy, pool=pool, peft_config=wider)
 
 
 # ---- interrupted and killed ----------------------------------------------------------------------
