@@ -4,7 +4,7 @@ The paper (section 2) lets a separate, frozen language model insert print statem
 the program's output by regular expressions. Here an insertion is data about the original text, and
 what is woven in is a witness that the program can neither name nor imitate::
 
-    insert_by_syntax(code) -> Instrumented      # or LanguageModelInserter(generate).insert(codes)
+    insert_by_syntax(code) -> Instrumented      # or frozen_inserter(policy).insert(codes)
     weave(code, insertions, filename, mark) -> code object      # in the sandboxed child
 
 Departures from the paper: no text of the language model ever runs; a place earns credit only if the
@@ -13,6 +13,7 @@ prints counts. `printed_stages` is the paper's way, to compare with.
 """
 
 from mle_rl.instrumentation.anchors import anchor_target, numbered
+from mle_rl.instrumentation.frozen import frozen_inserter
 from mle_rl.instrumentation.insertions import Insertion, Instrumented
 from mle_rl.instrumentation.language_model import (
     InserterReport,
@@ -34,6 +35,7 @@ __all__ = [
     "LanguageModelInserter",
     "agreement",
     "anchor_target",
+    "frozen_inserter",
     "insert_by_syntax",
     "numbered",
     "printed_stages",
