@@ -18,6 +18,7 @@ from mle_rl import MleRlError, tasks
 from mle_rl.agent import Policy, load_policy
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.ledger import Ledger
+from mle_rl.rollout.queue import QueueConfig
 from mle_rl.sandbox import LocalPool
 from mle_rl.training import checkpoint
 from mle_rl.training.history import GLOSSARY
@@ -158,6 +159,38 @@ def test_a_run_that_has_ended_is_returned_and_a_longer_one_goes_on(finished, tmp
     longer = train(settings(run_dir, steps=5), policy=start, pool=pool, on_step=quiet)
     assert trained_ids(run_dir) == expected_ids(5)
     assert not torch.equal(parameters(longer.policy.model), parameters(result.policy.model))
+
+
+DROP = {
+    "queue": QueueConfig(
+        workers=1, batch_size=BATCH, max_in_flight=3 * BATCH, staleness="drop", max_staleness=1
+    ),
+    "weighting": DurationWeighting("inclusion"),
+}
+OVER_PROVISION = {
+    "queue": QueueConfig(
+        workers=1,
+        batch_size=BATCH,
+        ordering="completion",
+        staleness="keep",
+        over_provision=1.5,
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"), [(DROP, "stale"), (OVER_PROVISION, "aborted")], ids=["drop", "abort"]
+)
+def test_rules_that_drop_rollouts_train_and_account_for_them(tmp_path, policy, pool, rule, reason):
+    """Stopped half-way and gone on with, so that dropped ones are not opened again."""
+    stopped = Controls(RewardWeights(), stop=True)
+    config = settings(tmp_path / "run", steps=4, **rule)
+    for controls in (stopped, stopped, None):
+        result = train(config, policy=policy, pool=pool, controls=controls, on_step=quiet)
+    assert [len(ids) for ids in trained_ids(tmp_path / "run")] == [BATCH] * 4
+    assert result.history.staleness_max.max() <= 1
+    assert result.counts.dropped[reason] > 0
+    assert result.history.dropped.iloc[-1] > 0
 
 
 # ---- what may be changed -------------------------------------------------------------------------
