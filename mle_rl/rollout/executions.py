@@ -4,7 +4,7 @@ One file serves many runs and processes. The first execution of a program is the
 so all who replay see the same, down to the measured duration: two runs with equal settings and one
 file train the same parameters.
 
-What the sandbox and not the program caused (status ``killed``) is never kept.
+What the machine and not the program caused is never kept, see `machine_failed`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ExecutionStore:
             What whoever replays must take: the earlier record, marked as replayed, if there was one
             (another worker may have run the same program meanwhile); else what was given.
         """
-        if execution.status == "killed":
+        if machine_failed(execution):
             return execution, outcome
         name = key(job, task_fingerprint)
         values = (name, job.public_dir.parents[1].name, to_json(execution), to_json(outcome))
@@ -87,6 +87,14 @@ class ExecutionStore:
         """Number of programs recorded."""
         with self._database.connection() as connection:
             return connection.execute("SELECT count(*) FROM executions").fetchone()[0]
+
+
+def machine_failed(execution: Execution) -> bool:
+    """Whether the sandbox itself was killed, twice, so that nothing is known of the program.
+
+    A program that was killed for what it did has a duration.
+    """
+    return execution.status == "killed" and execution.duration_s == 0.0
 
 
 def key(job: Job, task_fingerprint: str) -> str:

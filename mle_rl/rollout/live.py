@@ -7,8 +7,9 @@ their own. Between the two there is one lock.
 * A rollout waits here, not in the pool, until a worker is free. So its start is known to the
   millisecond, time in the queue is kept apart from execution time, and work that the queue drops
   while it waits is never run.
-* A program that fails is an outcome. A failure of the machine, the grader or the ledger is not: it
-  stops new starts and is raised in the learner's thread at its next call.
+* A program that fails is an outcome. A failure of the grader or the ledger is not: it stops new
+  starts and is raised in the learner's thread at its next call. A rollout whose sandbox was killed
+  under it is dropped as ``crashed``, and its place is given back.
 * A program that is already running when its rollout is dropped runs to its end and is forgotten.
 """
 
@@ -24,6 +25,7 @@ from functools import partial
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Execution, Outcome, Rollout
+from mle_rl.rollout.executions import machine_failed
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.queue import Counts, RolloutQueue
 
@@ -224,6 +226,10 @@ class LiveDriver:
 
     def _finish(self, id: int, execution: Execution, outcome: Outcome) -> None:
         now = self.now()
+        if machine_failed(execution):  # it says nothing about the program, so it pays nothing
+            self.queue.crash(id, now)
+            self._forget_dropped()
+            return
         rollout = replace(self._rollouts[id], finished_at=now, execution=execution, outcome=outcome)
         self._rollouts[id] = rollout
         self.ledger.finished(rollout)

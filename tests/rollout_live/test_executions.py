@@ -42,8 +42,10 @@ def test_the_first_execution_stays(store, job, result):
 
 
 def test_a_fault_of_the_machine_is_not_recorded(store, job, result):
-    store.put(job, "files", *result(1, status="killed"))
+    store.put(job, "files", *result(1, status="killed", duration_s=0.0))
     assert store.get(job, "files") is None
+    store.put(job, "files", *result(1, status="killed"))  # for what it did, after a second
+    assert store.get(job, "files") is not None
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,19 @@ def test_a_failed_program_is_an_outcome(driver, workers, sampler):
     assert [r.execution.status for r in batch] == ["error", "timeout", "ok", "ok"]
 
 
+def test_a_killed_sandbox_is_paid_to_nobody_and_its_place_is_given_back(
+    driver, workers, sampler, ledger
+):
+    driver.dispatch(0, sampler)
+    workers.end(0, status="killed", duration_s=0.0)
+    workers.end(1, status="killed", duration_s=0.5)  # for what the program did
+    end_all(workers)
+    batch = driver.next_batch(BATCH, 0, sampler)
+    assert [r.id for r in batch] == [1, 2, 3, 4]
+    assert sampler.ids == tuple(range(2 * BATCH + 1)), "one more is admitted"
+    assert ledger.counts().dropped == driver.counts().dropped == {"crashed": 1}
+
+
 def test_a_failed_grader_is_raised_and_paid_to_nobody(driver, workers, sampler, ledger):
     driver.dispatch(0, sampler)
     workers.fail(0, ZeroDivisionError("a bug of the grader"))
