@@ -65,9 +65,11 @@ def prepare(job: dict, jail: Jail, pipes: Pipes, nonce: str, slot: int) -> Calla
     Returns:
         Runs the program and never returns.
     """
+    report_fd = pipes.setup
     try:
         limits = Limits(**job["limits"])
         _rearrange_descriptors(pipes)
+        report_fd = _SETUP_FD
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.environ.clear()
         os.environ.update(environment(jail.home, limits.cpu_cores))
@@ -79,23 +81,23 @@ def prepare(job: dict, jail: Jail, pipes: Pipes, nonce: str, slot: int) -> Calla
         jail.confine(job["public_dir"])
         _freshen_interpreter(job["seed"], jail.home)
         main = _fresh_main(jail.home, job["code"])
-        _report("ready", memory_mb)
+        _report(report_fd, "ready", memory_mb)
         code, error = _compile(job, nonce)
     except BaseException as fault:
-        _report("fault", type(fault).__name__, fault)
+        _report(report_fd, "fault", type(fault).__name__, fault)
         os._exit(70)
     job.clear()
-    _report("go", time.monotonic(), time.process_time())
-    os.close(_SETUP_FD)
+    _report(report_fd, "go", time.monotonic(), time.process_time())
+    os.close(report_fd)
     if error is not None:
         return lambda: _finish(error)
     namespace = main.__dict__
     return lambda: _run(code, namespace)
 
 
-def _report(*words: object) -> None:
+def _report(fd: int, *words: object) -> None:
     line = " ".join(str(word) for word in words).replace("\n", " ")
-    os.write(_SETUP_FD, line.encode("utf-8", "replace")[:4000] + b"\n")
+    os.write(fd, line.encode("utf-8", "replace")[:4000] + b"\n")
 
 
 def _compile(job: dict, nonce: str) -> tuple[types.CodeType | None, Exception | None]:

@@ -16,6 +16,9 @@ _THREAD_COUNTS = (
 )
 
 
+SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
 def environment(home: str, cores: int) -> dict[str, str]:
     """All environment variables of a process in the sandbox.
 
@@ -27,7 +30,7 @@ def environment(home: str, cores: int) -> dict[str, str]:
         **dict.fromkeys(_THREAD_COUNTS, str(cores)),
         "HOME": home,
         "LANG": "C.UTF-8",
-        "PATH": os.path.dirname(sys.executable) + ":/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{os.path.dirname(sys.executable)}:{SEARCH_PATH}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONUTF8": "1",

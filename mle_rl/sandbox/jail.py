@@ -33,10 +33,12 @@ class Jail(Protocol):
     Attributes:
         isolation: What is in force, in words.
         home: The program's working folder, as it sees it.
+        scratch_in_memory: Whether what lies in the scratch folder takes memory.
     """
 
     isolation: str
     home: str
+    scratch_in_memory: bool
 
     def open_scratch(self, limits: Limits) -> int:
         """Makes an empty scratch folder; returns a descriptor of the program's working folder."""
@@ -81,6 +83,7 @@ class NamespaceJail:
     """
 
     home = namespaces.HOME
+    scratch_in_memory = True
 
     def __init__(self, tier: str, reaper: Reaper, landlock_abi: int, program_uid: int) -> None:
         self._reaper = reaper
@@ -106,11 +109,12 @@ class NamespaceJail:
     def confine(self, public_dir: str) -> None:
         os.setsid()
         namespaces.enter_program(public_dir)
+        os.environ["TMPDIR"] = namespaces.TEMPORARY
         sys_.become(self._uid)
         sys_.forbid_new_privileges()
         _check_readable("input")
         if self._landlock_abi:
-            write = (self.home, "/tmp", "/dev/shm")
+            write = (self.home, namespaces.TEMPORARY, "/dev/shm")
             landlock.restrict(self._landlock_abi, self._readable, write, ("/dev/null", "/dev/full"))
         seccomp.install(self._filter)
 
@@ -140,6 +144,7 @@ class PlainJail:
     """Resource limits and no capabilities: a program can read and kill what this user can."""
 
     isolation = "limits: resource limits only, nothing is isolated"
+    scratch_in_memory = False
 
     def __init__(self) -> None:
         sys_.adopt_orphans()
@@ -198,20 +203,23 @@ class PlainJail:
 class LandlockJail(PlainJail):
     """Landlock and a system call filter, where namespaces are not allowed.
 
-    Weaker than `NamespaceJail` in comfort, not in promises: no /proc, no /dev/shm (joblib then runs
-    serially), and the disk quota is watched instead of enforced.
+    Poorer than `NamespaceJail`: no /proc; no semaphores, for /dev/shm is everybody's (joblib runs
+    serially, multiprocessing.Lock raises); no Unix sockets; the disk quota is watched instead of
+    enforced; names and sizes of the host's files can be seen, though nothing in them.
     """
 
     def __init__(self, landlock_abi: int, entries: set[str]) -> None:
         super().__init__()
         self._landlock_abi = landlock_abi
-        self._filter = seccomp.program(unix_sockets=False)
+        self._filter = seccomp.program(own_view=False)
         self._readable = view.readable_paths(entries)
         self._listable = [str(folder) for folder in view.site_folders()]
         self.isolation = f"isolated: landlock {landlock_abi}; seccomp; no namespaces"
+        os.environ["JOBLIB_MULTIPROCESSING"] = "0"  # read when the server imports joblib
 
     def confine(self, public_dir: str) -> None:
         super().confine(public_dir)
+        os.environ["JOBLIB_MULTIPROCESSING"] = "0"
         landlock.restrict(
             self._landlock_abi,
             [*self._readable, public_dir],

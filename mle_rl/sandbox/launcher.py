@@ -14,6 +14,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -40,7 +41,7 @@ FAILED = 1
 _INSIDE_BUBBLEWRAP = "inside bubblewrap"
 _BUBBLEWRAP = (
     *("bwrap", "--unshare-all", "--die-with-parent", "--as-pid-1"),
-    *("--cap-add", "ALL", "--bind", "/", "/", "--chdir", "/"),
+    *("--cap-add", "ALL", "--dev-bind", "/", "/", "--chdir", "/"),
 )
 
 
@@ -73,6 +74,7 @@ def main(
     Returns:
         In a program's process, the function that runs the program.
     """
+    _forget_inherited_signals()
     control = socket.socket(fileno=control_fd)
     try:
         if tier != _INSIDE_BUBBLEWRAP:
@@ -82,6 +84,15 @@ def main(
         job.send(control, {"missing": str(missing)})
         os._exit(1)
     return server.serve(control, jail, slot)
+
+
+def _forget_inherited_signals() -> None:
+    """Ignored and blocked signals pass through exec; an ignored SIGCHLD would lose our children."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _launch(

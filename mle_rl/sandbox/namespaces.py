@@ -24,6 +24,8 @@ HOME = "/home/agent"
 """Working folder and HOME of every program, its own scratch folder."""
 HOST = "/host"
 SCRATCH = "/scratch"
+TEMPORARY = "/var/tmp" if any(f.startswith("/tmp/") for f in view.interpreter_folders()) else "/tmp"
+"""The program's folder for temporary files: not one that hides this Python."""
 PROGRAM_UID = 1000
 _STAGING = ("/tmp", "/run", "/mnt", "/var")
 _FIRST_FOREIGN_UID = 0x70000000
@@ -111,7 +113,7 @@ def build_root(entries: Iterable[str]) -> None:
         raise PermissionError("no PID namespace")
     site_folders = view.site_folders()
     _pivot(next(folder for folder in _STAGING if os.path.isdir(folder)))
-    for folder in ("/dev/shm", "/tmp", "/etc", SCRATCH, HOME):
+    for folder in ("/dev/shm", "/tmp", TEMPORARY, "/etc", SCRATCH, HOME):
         os.makedirs(folder, 0o755, exist_ok=True)
     for path in (*view.SYSTEM_FOLDERS, *view.interpreter_folders(), *view.SYSTEM_FILES):
         _show(path)
@@ -120,7 +122,7 @@ def build_root(entries: Iterable[str]) -> None:
     for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         os.symlink(f"/proc/self/fd/{fd}", f"/dev/{name}")
     os.symlink("/proc/self/fd", "/dev/fd")
-    for folder in ("/dev/shm", "/tmp"):  # the server's own, for its imports; programs get theirs
+    for folder in ("/dev/shm", TEMPORARY):  # the server's own, for its imports; programs get theirs
         sys_.mount("tmpfs", folder, "tmpfs", _TMPFS, "size=1m")
     _write_etc()
     for folder in site_folders:
@@ -193,10 +195,10 @@ def enter_program(public_dir: str) -> None:
     """In a program's process, before anything hostile: own mounts, the host's files gone.
 
     The server has mounted the program's scratch space at `/scratch`; it appears as the home folder,
-    `/tmp` and `/dev/shm`, all within one quota.
+    `TEMPORARY` and `/dev/shm`, all within one quota.
     """
     sys_.unshare(sys_.CLONE_NEWNS)
-    for inner, target in (("home", HOME), ("tmp", "/tmp"), ("shm", "/dev/shm")):
+    for inner, target in (("home", HOME), ("tmp", TEMPORARY), ("shm", "/dev/shm")):
         sys_.bind(f"{SCRATCH}/{inner}", target)
     _show_public(HOST + public_dir, f"{HOME}/input")
     sys_.mount("proc", "/proc", "proc", _TMPFS | sys_.MS_NOEXEC | sys_.MS_RDONLY)

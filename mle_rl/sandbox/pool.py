@@ -1,14 +1,10 @@
-"""A pool of local workers: each a warm server process, driven by a thread here."""
+"""A pool of local workers, each driven by a thread here."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import queue
-import socket
-import subprocess
-import tempfile
 import threading
 import weakref
 from concurrent.futures import CancelledError, Future
@@ -16,25 +12,38 @@ from pathlib import Path
 from typing import Literal
 
 from mle_rl.errors import MleRlError
-from mle_rl.records import Execution, Marker
-from mle_rl.sandbox import job as wire
-from mle_rl.sandbox import launcher, view
-from mle_rl.sandbox.environment import environment
+from mle_rl.records import Execution, Limits
+from mle_rl.sandbox import view
 from mle_rl.sandbox.job import Job
+from mle_rl.sandbox.worker import Worker, WorkerLost
 
 Tier = Literal["isolated", "limits", "bubblewrap"]
 TIERS = ("isolated", "limits", "bubblewrap")
-_PATIENCE_S = 60.0
-_GRACE_S = 2.0
+
+
+def fitting_workers(limits: Limits | None = None) -> int:
+    """How many workers this machine carries: one per core share, and no more than memory allows.
+
+    Args:
+        limits: What each program may use.
+    """
+    limits = limits or Limits()
+    cores = len(os.sched_getaffinity(0)) // limits.cpu_cores
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+    server_mb = 256
+    return max(1, min(cores, int(pages * 0.8 / (limits.memory_mb + server_mb))))
 
 
 class LocalPool:
     """Runs programs on this machine, isolated, first come, first served.
 
     Args:
-        workers: Programs that run at the same time.
+        workers: Programs that run at the same time; see `fitting_workers`.
         tier: See `mle_rl.sandbox`. A tier that the machine cannot enforce is refused.
         packages: Installed distributions that programs may import, with what these require.
+
+    Attributes:
+        isolation: The isolation in force, in words.
 
     Raises:
         MleRlError: The tier is not to be had here, or a server does not start.
@@ -50,23 +59,23 @@ class LocalPool:
             raise MleRlError(f"A pool needs at least 1 worker, not {workers}.")
         if tier not in TIERS:
             raise MleRlError(f"There is no sandbox tier {tier!r}. Known: {', '.join(TIERS)}.")
-        self.tier = tier
-        self._queue: queue.SimpleQueue = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue = queue.SimpleQueue()
         self._closed = threading.Event()
-        self._workers = [_Worker(tier, packages, slot) for slot in range(workers)]
-        self._finalizer = weakref.finalize(self, _stop, self._workers)
+        everyone = [Worker(tier, packages, slot) for slot in range(workers)]
+        # Also when the pool is forgotten or the interpreter ends.
+        self._end = weakref.finalize(self, _end, os.getpid(), everyone, self._jobs, self._closed)
         try:
-            for worker in self._workers:
+            for worker in everyone:
                 worker.start()
-            for worker in self._workers:
+            for worker in everyone:
                 worker.greet()
         except BaseException:
-            _stop(self._workers)
+            self._end()
             raise
-        self.isolation = self._workers[0].isolation
+        self.isolation = everyone[0].isolation
         self._threads = [
-            threading.Thread(target=_drive, args=(worker, self._queue, self._closed), daemon=True)
-            for worker in self._workers
+            threading.Thread(target=_drive, args=(worker, self._jobs, self._closed), daemon=True)
+            for worker in everyone
         ]
         for thread in self._threads:
             thread.start()
@@ -76,14 +85,16 @@ class LocalPool:
 
         Returns:
             A future of the Execution. Its exception is an MleRlError when the sandbox itself
-            failed twice, which says nothing about the program.
+            failed, which says nothing about the program.
+
+        Raises:
+            MleRlError: The pool is closed, or the job names no public folder.
         """
         if self._closed.is_set():
             raise MleRlError("This pool is closed; make a new LocalPool.")
-        if not Path(job.public_dir).is_dir():
-            raise MleRlError(f"The public folder {job.public_dir} does not exist.")
+        _check(Path(job.public_dir))
         future: Future[Execution] = Future()
-        self._queue.put((job, future))
+        self._jobs.put((job, future))
         return future
 
     def run(self, job: Job) -> Execution:
@@ -92,15 +103,7 @@ class LocalPool:
 
     def close(self) -> None:
         """Cancels what waits, kills what runs, ends every process of the pool."""
-        if self._closed.is_set():
-            return
-        self._closed.set()
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._queue.get_nowait()[1].cancel()
-        for _ in self._threads:
-            self._queue.put(None)
-        self._finalizer()
+        self._end()
         for thread in self._threads:
             thread.join()
 
@@ -111,32 +114,59 @@ class LocalPool:
         self.close()
 
 
-def _stop(workers: list[_Worker]) -> None:
+def _check(public_dir: Path) -> None:
+    if not public_dir.is_dir():
+        raise MleRlError(f"The public folder {public_dir} does not exist.")
+    if (public_dir / "private").exists():
+        raise MleRlError(
+            f"{public_dir} holds a folder `private`: programs would see the answers. "
+            "Give the task's `public` folder."
+        )
+
+
+def _end(
+    owner: int, workers: list[Worker], jobs: queue.SimpleQueue, closed: threading.Event
+) -> None:
+    if os.getpid() != owner:
+        return  # a fork of the owner has ended, not the owner
+    closed.set()
+    with contextlib.suppress(queue.Empty):
+        while True:
+            _, future = jobs.get_nowait()
+            future.cancel()
+    for _ in workers:
+        jobs.put(None)
     for worker in workers:
         worker.stop()
 
 
-def _drive(worker: _Worker, jobs: queue.SimpleQueue, closed: threading.Event) -> None:
+def _drive(worker: Worker, jobs: queue.SimpleQueue, closed: threading.Event) -> None:
     """One worker's thread: takes jobs until the pool is closed."""
     while (item := jobs.get()) is not None:
         job, future = item
-        if not future.set_running_or_notify_cancel():
-            continue
-        try:
-            future.set_result(_attempt_twice(worker, job, closed))
-        except BaseException as error:
-            future.set_exception(error)
+        if closed.is_set():
+            future.cancel()
+        elif future.set_running_or_notify_cancel():
+            try:
+                execution = _attempt_twice(worker, job, closed)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(execution)
 
 
-def _attempt_twice(worker: _Worker, job: Job, closed: threading.Event) -> Execution:
-    """Runs a job; a server that dies under it is replaced, and the job tried once more."""
+def _attempt_twice(worker: Worker, job: Job, closed: threading.Event) -> Execution:
+    """Runs a job; a server that is killed under it is replaced, and the job tried once more."""
     for _ in range(2):
         try:
             return worker.run(job)
-        except (EOFError, OSError):
+        except WorkerLost:
             if closed.is_set():
                 raise CancelledError from None
-            worker.replace()  # raises when it was no accident
+            try:
+                worker.replace()
+            except WorkerLost:  # closed in between
+                raise CancelledError from None
     return Execution(
         status="killed",
         stdout="",
@@ -147,123 +177,3 @@ def _attempt_twice(worker: _Worker, job: Job, closed: threading.Event) -> Execut
         isolation=worker.isolation,
         versions=worker.versions,
     )
-
-
-class _Worker:
-    """One launcher with its server, and the socket to it."""
-
-    def __init__(self, tier: str, packages: tuple[str, ...], slot: int) -> None:
-        self._tier, self._packages, self._slot = tier, packages, slot
-        self._process: subprocess.Popen | None = None
-        self._lock = threading.Lock()
-        self._stopped = False
-        self.isolation = ""
-        self.versions: dict[str, str] = {}
-
-    def start(self) -> None:
-        ours, theirs = socket.socketpair()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process ended
-        with self._lock:
-            if self._stopped:
-                raise EOFError("the pool is closed")
-            self._process = subprocess.Popen(
-                launcher.command(),
-                env=environment("/", 1),
-                cwd="/",
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=self._errors,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-            self._socket = ours
-        theirs_fd = theirs.fileno()
-        arguments = {
-            "root": launcher.package_root(),
-            "control_fd": theirs_fd,
-            "tier": self._tier,
-            "pool_pid": os.getpid(),
-            "packages": list(self._packages),
-            "slot": self._slot,
-        }
-        with self._process.stdin as stdin:
-            stdin.write(json.dumps(arguments).encode())
-        theirs.close()
-
-    def greet(self) -> None:
-        """Waits until the server is warm."""
-        self._socket.settimeout(_PATIENCE_S)
-        try:
-            hello, _ = wire.receive(self._socket)
-        except (EOFError, OSError):
-            raise MleRlError(f"A sandbox server did not start: {self._last_words()}") from None
-        if "missing" in hello:
-            raise MleRlError(
-                f"The sandbox tier {self._tier!r} needs {hello['missing']}, which this machine "
-                "does not give. `python -m mle_rl.sandbox.check` shows what it gives; "
-                "tier='limits' runs here, but isolates nothing."
-            )
-        self.isolation, self.versions = hello["isolation"], hello["versions"]
-
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        text = self._errors.read().decode("utf-8", "replace").strip()
-        return text.splitlines()[-1] if text else "it ended without a word"
-
-    def run(self, job: Job) -> Execution:
-        self._socket.settimeout(job.limits.timeout_s + _PATIENCE_S)
-        wire.send(self._socket, job.to_wire())
-        answer, blobs = wire.receive(self._socket)
-        if "fault" in answer:
-            raise MleRlError(f"The sandbox could not set a program up: {answer['fault']}.")
-        if "rejected" in answer:
-            answer = {"status": "rejected", "stderr": answer["rejected"]}
-        return Execution(
-            status=answer["status"],
-            stdout=answer.get("stdout", ""),
-            stderr=answer.get("stderr", ""),
-            duration_s=answer.get("duration_s", 0.0),
-            cpu_s=answer.get("cpu_s", 0.0),
-            peak_memory_mb=answer.get("peak_memory_mb", 0.0),
-            isolation=self.isolation,
-            markers=tuple(Marker(*pair) for pair in answer.get("markers", ())),
-            submission=blobs[0] if answer.get("has_submission") else None,
-            submission_problem=answer.get("submission_problem"),
-            versions=self.versions,
-        )
-
-    def replace(self) -> None:
-        """Starts a new server for one that is gone.
-
-        Raises:
-            MleRlError: The server ended by an error of its own, a fault of this library.
-        """
-        words = self._end()
-        if self._process.returncode == launcher.FAILED:
-            raise MleRlError(f"A sandbox server failed: {words}")
-        self.start()
-        self.greet()
-
-    def stop(self) -> None:
-        """Ends the worker for good; safe to call from another thread while it runs a job."""
-        with self._lock:
-            self._stopped = True
-        self._end()
-
-    def _end(self) -> str:
-        """Ends the worker's processes: asks by closing the socket, and does not wait for long.
-
-        Returns:
-            The last line that they wrote.
-        """
-        if self._process is None:
-            return ""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        try:
-            self._process.wait(_GRACE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._socket.close()
-        return self._last_words()

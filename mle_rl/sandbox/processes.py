@@ -6,6 +6,8 @@ import contextlib
 import os
 import signal
 
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
 
 def all_processes() -> list[int]:
     """Every process that /proc shows: those of this PID namespace."""
@@ -46,12 +48,22 @@ def kill_descendants() -> float:
         cpu_s += usage.ru_utime + usage.ru_stime
 
 
+def cpu_time_s(pid: int) -> float:
+    """CPU time of a process and of children that it has waited for; 0 when it is gone."""
+    return sum(int(ticks) for ticks in _stat(pid)[11:15]) / _TICKS_PER_S
+
+
 def _parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Fields of /proc/<pid>/stat from the third on; zeros when the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
+            return file.read().rpartition(b")")[2].split()
     except OSError:
-        return 0  # ended meanwhile
+        return [b"0"] * 50
 
 
 def memory_and_threads(pid: int) -> tuple[float, int]:

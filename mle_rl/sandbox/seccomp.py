@@ -104,6 +104,27 @@ _REFUSED = {
 }
 # glibc falls back to the older call when these answer ENOSYS; clone3's flags cannot be read here.
 _UNKNOWN_TO_THE_PROGRAM = {"clone3": (435, 435)}
+# What Landlock leaves to the owner of a file. An error would stop programs that copy files, so
+# these claim success and do nothing where the host's files are in sight.
+_PRETENDED = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+}
 _NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag that clone takes
 _MAP_SHARED_ANONYMOUS = 0x21
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
@@ -140,12 +161,13 @@ def _when(number: int, body: list[bytes]) -> list[bytes]:
     return [_op(_JUMP_EQUAL, number, 0, len(body)), *body]
 
 
-def program(unix_sockets: bool = True) -> bytes:
+def program(own_view: bool = True) -> bytes:
     """The filter as BPF instructions for this machine.
 
     Args:
-        unix_sockets: Whether Unix sockets may be made. Where the file system is restricted by
-            Landlock alone they must not: connecting to a socket file is no file access to it.
+        own_view: Whether the program has a file system of its own. If the host's is restricted by
+            Landlock alone, Unix sockets are refused too (connecting to a socket file is no file
+            access to it), and changes of mode, owner, time and attributes have no effect.
     """
     column = 0 if MACHINE == "x86_64" else 1
     allow, eperm = _op(_RETURN, _ALLOW), _refuse(errno.EPERM)
@@ -163,8 +185,11 @@ def program(unix_sockets: bool = True) -> bytes:
     for numbers in _REFUSED.values():
         if numbers[column] is not None:
             ops += _when(numbers[column], [eperm])
+    for numbers in () if own_view else _PRETENDED.values():
+        if numbers[column] is not None:
+            ops += _when(numbers[column], [_refuse(0)])
     number = {name: numbers[column] for name, numbers in _CHECKED.items()}
-    family = [_op(_JUMP_EQUAL, socket.AF_UNIX, 0, 1), allow] if unix_sockets else []
+    family = [_op(_JUMP_EQUAL, socket.AF_UNIX, 0, 1), allow] if own_view else []
     ops += _when(number["socket"], [_argument(0), *family, _refuse(errno.EACCES)])
     masked = [_op(_AND, _NEW_NAMESPACES), _op(_JUMP_EQUAL, 0, 0, 1), allow, eperm]
     ops += _when(number["clone"], [_argument(0), *masked])

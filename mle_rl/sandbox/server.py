@@ -46,6 +46,16 @@ WARM_MODULES = (
     "sklearn.svm",
     "sklearn.tree",
 )
+_LONGEST_SOURCE = 1 << 20
+_NOT_RUN = {
+    "status": "rejected",
+    "stdout": "",
+    "duration_s": 0.0,
+    "cpu_s": 0.0,
+    "peak_memory_mb": 0.0,
+    "markers": [],
+    "submission_problem": None,
+}
 _NOTED_VERSIONS = ("numpy", "pandas", "scipy", "sklearn")
 
 
@@ -88,10 +98,9 @@ def _execute(
 ) -> Callable[[], None] | None:
     """Runs one job and sends the result; in the program's process, returns what runs it."""
     limits = Limits(**message["limits"])
-    try:
-        source = message["code"].encode()
-    except UnicodeEncodeError as error:
-        job.send(control, {"rejected": f"The program is not text: {error.reason}."})
+    source = message["code"].encode("utf-8", "surrogatepass")
+    if problem := _refuse(message["code"], source):
+        job.send(control, {**_NOT_RUN, "stderr": problem})
         return None
     folder = jail.open_scratch(limits)
     _write_source(source, folder)
@@ -116,6 +125,15 @@ def _execute(
     return None
 
 
+def _refuse(code: str, source: bytes) -> str | None:
+    """Why a program is not even started, if so."""
+    if len(source) > _LONGEST_SOURCE:
+        return f"The program is longer than {_LONGEST_SOURCE} bytes."
+    if any("\ud800" <= character <= "\udfff" for character in code):
+        return "The program is not text: it holds half a surrogate pair."
+    return None
+
+
 def _write_source(source: bytes, folder: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(child.SOURCE_NAME, flags, 0o644, dir_fd=folder), "wb") as file:
@@ -130,17 +148,15 @@ def _answer(seen: Watched, limits: Limits, folder: int) -> tuple[dict, list[byte
     started = seen.started_at if seen.started_at is not None else seen.ended_at
     duration_s = seen.ended_at - started
     status = _status(seen, duration_s > limits.timeout_s)
+    duration_s = limits.timeout_s if status == "timeout" else min(duration_s, limits.timeout_s)
     data, problem = submission.read(folder)
     answer = {
         "status": status,
-        "duration_s": limits.timeout_s
-        if status == "timeout"
-        else min(duration_s, limits.timeout_s),
+        "duration_s": duration_s,
         "cpu_s": max(0.0, seen.cpu_s - seen.cpu_before_s),
         "peak_memory_mb": max(seen.peak_mb, seen.max_rss_mb - seen.rss_before_mb),
         "markers": list(seen.markers.items()),
         "submission_problem": problem,
-        "has_submission": data is not None,
         "stdout": seen.stdout,
         "stderr": seen.stderr,
     }

@@ -6,6 +6,7 @@ program's own interpreter is never asked how it went.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 
 from mle_rl.records import STAGES, Limits
 from mle_rl.sandbox.jail import Jail
-from mle_rl.sandbox.processes import memory_and_threads, proportional_mb
+from mle_rl.sandbox.processes import cpu_time_s, memory_and_threads, proportional_mb
 
 _TICK_S = 0.02
 _SETUP_S = 20.0
@@ -65,16 +66,23 @@ class Markers:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            try:
+            with contextlib.suppress(ValueError, TypeError, RecursionError, OverflowError):
                 nonce, stage, value = json.loads(line)
-            except (ValueError, TypeError, RecursionError):
-                continue
-            if nonce != self._nonce or stage not in STAGES:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float | None):
-                continue
-            if value is None or math.isfinite(value):
-                self.reached[stage] = None if value is None else float(value)
+                if nonce == self._nonce and stage in STAGES:
+                    self.reached[stage] = _number(value)
+
+
+def _number(value: object) -> float | None:
+    """A marker's value.
+
+    Raises:
+        ValueError, OverflowError: It is neither None nor a finite number.
+    """
+    if value is None:
+        return None
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError
+    return float(value)
 
 
 @dataclass
@@ -177,11 +185,14 @@ class _Watch:
 
     def _end(self) -> None:
         """Kills what is left and takes the exact account of time and memory from the kernel."""
+        # The kernel forgets the times of those that it kills together with their namespace.
+        left = [pid for pid in self.jail.processes() if pid != self.pid]
+        left_cpu_s = sum(cpu_time_s(pid) for pid in left)
         self.jail.kill()
         _, self.seen.wait_status, usage = os.wait4(self.pid, 0)
         self.seen.ended_at = self.seen.ended_at or time.monotonic()
         self.seen.max_rss_mb = usage.ru_maxrss / 1024
-        self.seen.cpu_s = usage.ru_utime + usage.ru_stime + self.jail.end()
+        self.seen.cpu_s = usage.ru_utime + usage.ru_stime + left_cpu_s + self.jail.end()
 
     def _read(self, name: str) -> bool:
         """Takes what is there; False when there is no more, for now or for ever."""
@@ -213,22 +224,19 @@ class _Watch:
                 self.seen.fault = rest
 
     def _exceeded(self) -> str | None:
-        """Takes a sample; says which limit is broken, if any."""
+        """Takes a sample; says how the program has to end if it exceeds a limit."""
         pids = self.jail.processes()
-        used, threads = 0.0, 0
-        for pid in pids:
-            memory, count = memory_and_threads(pid)
-            used, threads = used + memory, threads + count
+        samples = [memory_and_threads(pid) for pid in pids]
+        threads = sum(count for _, count in samples)
+        scratch_mb = self.jail.scratch_used_mb()
+        files_mb = scratch_mb if self.jail.scratch_in_memory else 0.0
         # Every process counts pages it still shares with the server; one share is the server's.
-        scratch = self.jail.scratch_used_mb()
-        rough = used - self.base_mb + scratch
-        if rough > self.limits.memory_mb and len(pids) > 1:
-            rough = sum(proportional_mb(pid) for pid in pids) + scratch
-        self.seen.peak_mb = max(self.seen.peak_mb, rough)
-        if rough > self.limits.memory_mb:
+        used_mb = sum(memory for memory, _ in samples) - self.base_mb + files_mb
+        if used_mb > self.limits.memory_mb and len(pids) > 1:
+            used_mb = sum(proportional_mb(pid) for pid in pids) + files_mb
+        self.seen.peak_mb = max(self.seen.peak_mb, used_mb)
+        if used_mb > self.limits.memory_mb:
             return "out_of_memory"
-        if threads > self.limits.processes + 1:
-            return "killed"
-        if scratch > self.limits.disk_mb * 1.05:
+        if threads > self.limits.processes + 1 or scratch_mb > 1.05 * self.limits.disk_mb:
             return "killed"
         return None

@@ -137,12 +137,13 @@ def attack(pool, world):
 
 
 FINGERPRINT = """\
-import builtins, gc, os, random, signal, sys, threading, time, warnings
+import builtins, gc, os, random, signal, sys, tempfile, threading, time, warnings
 import numpy, pandas, sklearn.linear_model
 from sklearn.linear_model import LinearRegression
 print(sorted(os.environ.items()))
 print(sys.path, sys.argv, sys.flags, sorted(sys.modules)[:5000])
-print(os.getcwd(), sorted(os.listdir('.')), os.listdir('/tmp'), os.listdir('/dev/shm'))
+print(os.getcwd(), sorted(os.listdir('.')))
+print(os.listdir(tempfile.gettempdir()), os.listdir('/dev/shm'))
 print({s: str(signal.getsignal(s)).split(' at ')[0] for s in signal.valid_signals()})
 print(signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getitimer(signal.ITIMER_REAL))
 print(random.random(), numpy.random.random(), numpy.geterr(), gc.isenabled(), gc.get_threshold())

@@ -2,36 +2,65 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import CancelledError
+from pathlib import Path
+
 import pytest
 
+from mle_rl import MleRlError
+from mle_rl.instrumentation import insert_by_syntax
 from mle_rl.records import Limits
-from mle_rl.sandbox import Job, LocalPool
+from mle_rl.sandbox import Job, LocalPool, fitting_workers, run_all
+from mle_rl.sandbox.processes import descendants
+
+SLEEP = "import time; time.sleep(1000)"
 
 
-@pytest.fixture(scope="module")
-def pool():
+def wait_until(condition) -> None:
+    """Looks often, gives up late: for what other processes do in their own time."""
+    for _ in range(3000):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it did not happen within a minute")
+
+
+def running(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def own_pool():
+    """A pool for one test alone, and the process ids of its launcher and its server."""
+    before = set(descendants(os.getpid()))
     with LocalPool(1) as pool:
-        yield pool
+        mine = [pid for pid in descendants(os.getpid()) if pid not in before]
+        yield pool, *mine[:2]
 
 
-@pytest.fixture(scope="module")
-def public(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("public")
-    (folder / "train.csv").write_text("id,x\n1,2\n")
-    return folder
-
-
-def test_an_honest_program_reads_its_input_and_leaves_a_submission(pool, public):
+def test_an_honest_program_reads_its_input_and_leaves_a_submission(pool, world):
     code = (
         "import pandas as pd\n"
         "pd.read_csv('input/train.csv').to_csv('submission.csv', index=False)\n"
         "print('done')\n"
     )
-    execution = pool.run(Job(code, public))
+    execution = pool.run(Job(code, world.public))
     assert execution.status == "ok", execution.stderr
-    assert execution.submission == b"id,x\n1,2\n"
+    assert execution.submission == b"id,x\n1,2\n2,4\n"
     assert execution.stdout == "done\n"
     assert execution.isolation.startswith("isolated")
+    assert not execution.replayed
+    assert set(execution.versions) == {"python", "numpy", "pandas", "scipy", "sklearn"}
 
 
 @pytest.mark.parametrize(
@@ -41,14 +70,253 @@ def test_an_honest_program_reads_its_input_and_leaves_a_submission(pool, public)
         ("1 / 0", "error"),
         ("raise SystemExit(3)", "error"),
         ("def broken(:", "error"),
+        ("x = '\ud800'", "rejected"),
+        ("#" * (2 << 20), "rejected"),
         ("while True: pass", "timeout"),
-        (
-            "x = bytearray(300 << 20); input_ = [bytearray(1 << 20) for _ in range(600)]; 1/0",
-            "out_of_memory",
-        ),
+        ("x = [bytearray(1 << 20) for _ in range(1200)]", "out_of_memory"),
         ("import os; os.kill(os.getpid(), 9)", "killed"),
     ],
 )
-def test_each_end_has_its_status(pool, public, code, status):
-    limits = Limits(timeout_s=3.0, memory_mb=256)
-    assert pool.run(Job(code, public, limits=limits)).status == status
+def test_each_end_has_its_status(pool, world, code, status):
+    timeout_s = 0.5 if status == "timeout" else 20.0
+    limits = Limits(timeout_s=timeout_s, memory_mb=256)
+    assert pool.run(Job(code, world.public, limits=limits)).status == status
+
+
+def test_the_measures_are_of_the_program_alone(pool, world):
+    trivial = pool.run(Job("pass", world.public))
+    assert trivial.peak_memory_mb < 20
+    assert trivial.cpu_s < 0.1
+    # The process's clock began before the program did; only the difference may be charged.
+    code = "import time\nb = time.process_time()\nx = bytearray(100 << 20)\n"
+    heavy = pool.run(Job(code + "while time.process_time() < b + 0.3: pass", world.public))
+    assert 100 <= heavy.peak_memory_mb < 130
+    assert 0.3 <= heavy.cpu_s <= heavy.duration_s + 0.05
+
+
+def test_cpu_time_of_children_and_orphans_counts(pool, world):
+    burn = "b = time.process_time()\nwhile time.process_time() < b + 0.2: pass\n"
+    child = (
+        "import os, time\nif os.fork() == 0:\n"
+        + textwrap.indent(burn, "    ")
+        + "    os._exit(0)\n"
+    )
+    waited = pool.run(Job(child + "os.wait()", world.public))
+    orphan = "import os, time\nr, w = os.pipe()\nif os.fork() == 0:\n    if os.fork() == 0:\n"
+    orphan += textwrap.indent(burn, " " * 8) + "        os.write(w, b'x')\n    os._exit(0)\n"
+    orphaned = pool.run(Job(orphan + "os.wait()\nos.read(r, 1)", world.public))
+    assert waited.cpu_s >= 0.2
+    assert orphaned.cpu_s >= 0.2
+
+
+def test_output_keeps_its_beginning_and_its_end(pool, world):
+    code = "print('first')\nfor i in range(10_000): print(i)\nprint('last')"
+    execution = pool.run(Job(code, world.public, limits=Limits(output_bytes=1000)))
+    assert execution.status == "ok"
+    assert execution.stdout.startswith("first\n0\n1\n")
+    assert execution.stdout.endswith("9999\nlast\n")
+    assert "bytes left out" in execution.stdout
+    assert len(execution.stdout) < 1100
+
+
+def test_output_before_a_timeout_is_kept(pool, world):
+    code = "print('fold 1')\nwhile True: pass"
+    assert pool.run(Job(code, world.public, limits=Limits(timeout_s=0.5))).stdout == "fold 1\n"
+
+
+def test_seeds_are_the_jobs(pool, world):
+    code = "import random, numpy; print(random.random(), numpy.random.rand())"
+    first, again, other = (
+        pool.run(Job(code, world.public, seed=seed)).stdout for seed in (1, 1, 2**40)
+    )
+    assert first == again != other
+
+
+def test_a_program_has_the_cores_that_it_is_given(pool, world):
+    code = (
+        "import os, threadpoolctl, sklearn.ensemble\n"
+        "print(len(os.sched_getaffinity(0)), os.environ['OMP_NUM_THREADS'],\n"
+        "      {i['num_threads'] for i in threadpoolctl.threadpool_info()})"
+    )
+    one = pool.run(Job(code, world.public)).stdout
+    assert one == "1 1 {1}\n"
+    if len(os.sched_getaffinity(0)) >= 2:
+        two = pool.run(Job(code, world.public, limits=Limits(cpu_cores=2))).stdout
+        assert two == "2 2 {2}\n"
+
+
+def test_stages_that_the_program_reaches_arrive(pool, world):
+    code = textwrap.dedent("""
+        import pandas as pd
+        from sklearn.linear_model import LinearRegression
+        from sklearn.metrics import mean_squared_error
+        table = pd.read_csv("input/train.csv")
+        model = LinearRegression()
+        model.fit(table[["id"]], table["x"])
+        print(mean_squared_error(table["x"], model.predict(table[["id"]])))
+        """)
+    job = Job(code, world.public, insert_by_syntax(code).insertions)
+    execution = pool.run(job)
+    assert execution.status == "ok", execution.stderr
+    stages = [marker.stage for marker in execution.markers]
+    assert stages[:2] == ["packages_imported", "data_loaded"]
+    assert "model_trained" in stages
+
+
+def test_a_killed_server_is_replaced_and_the_job_run_once_more(own_pool, world, tmp_path):
+    pool, _, server = own_pool
+    future = pool.submit(Job("import time; time.sleep(1); print('done')", world.public))
+    wait_until(future.running)
+    time.sleep(0.2)
+    os.kill(server, signal.SIGKILL)
+    assert future.result().stdout == "done\n"
+
+
+def test_a_killed_launcher_is_replaced_too(own_pool, world):
+    pool, launcher, server = own_pool
+    future = pool.submit(Job("import time; time.sleep(1); print('done')", world.public))
+    wait_until(future.running)
+    os.kill(launcher, signal.SIGKILL)
+    assert future.result().stdout == "done\n"
+    wait_until(lambda: not running(server))
+
+
+def test_a_job_under_which_the_server_dies_twice_is_killed(own_pool, world):
+    pool, *_ = own_pool
+    future = pool.submit(Job(SLEEP, world.public, limits=Limits(timeout_s=100.0)))
+    for _ in range(2):
+        wait_until(lambda: programs())
+        parent_of_program = int(Path(f"/proc/{programs()[0]}/stat").read_text().split()[3])
+        os.kill(parent_of_program, signal.SIGKILL)
+        wait_until(lambda: not programs())
+    assert future.result().status == "killed"
+    assert pool.run(Job("print(1)", world.public)).stdout == "1\n"
+
+
+def programs() -> list[int]:
+    """Programs that run: processes two PID namespaces below ours that are not the first there."""
+    found = []
+    for pid in descendants(os.getpid()):
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            continue
+        inner = status.partition("NSpid:")[2].split("\n")[0].split()
+        if len(inner) == 3 and inner[2] != "1":
+            found.append(pid)
+    return found
+
+
+def test_closing_ends_everything_at_once(world):
+    before = set(descendants(os.getpid()))
+    pool = LocalPool(2)
+    futures = [
+        pool.submit(Job(SLEEP, world.public, limits=Limits(timeout_s=500.0))) for _ in range(5)
+    ]
+    wait_until(lambda: futures[1].running())
+    pool.close()
+    for future in futures:
+        with pytest.raises(CancelledError):
+            future.result(timeout=60)
+    assert set(descendants(os.getpid())) <= before
+    with pytest.raises(MleRlError, match="closed"):
+        pool.submit(Job("pass", world.public))
+
+
+PARENT = """
+import os, sys, time
+from pathlib import Path
+from mle_rl.records import Limits
+from mle_rl.sandbox import Job, LocalPool
+from mle_rl.sandbox.processes import descendants
+public, tier, expected = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+daemon = "import os, time\\nif os.fork() == 0: os.setsid()\\ntime.sleep(500)"
+with LocalPool(1, tier=tier) as pool:
+    future = pool.submit(Job(daemon, public, limits=Limits(timeout_s=500.0)))
+    while len(descendants(os.getpid())) < expected:
+        time.sleep(0.02)
+    print(*descendants(os.getpid()), flush=True)
+    time.sleep(500)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tier", "number"),
+    [
+        ("isolated", signal.SIGKILL),
+        pytest.param("isolated", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("limits", signal.SIGKILL, marks=pytest.mark.slow),
+        pytest.param("limits", signal.SIGINT, marks=pytest.mark.slow),
+    ],
+)
+def test_nothing_outlives_the_pools_process(world, tier, number):
+    expected = {"isolated": 6, "limits": 4}[tier]
+    command = [sys.executable, "-c", PARENT, str(world.public), tier, str(expected)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as parent:
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert len(pids) >= expected, parent.stderr.read()
+        parent.send_signal(number)
+        parent.wait(timeout=60)
+        wait_until(lambda: not any(running(pid) for pid in pids))
+
+
+def test_a_forgotten_pool_ends_its_processes(world):
+    before = set(descendants(os.getpid()))
+    pool = LocalPool(1)
+    assert len(descendants(os.getpid())) > len(before)
+    del pool
+    wait_until(lambda: set(descendants(os.getpid())) <= before)
+
+
+def test_the_end_of_a_forked_child_does_not_end_the_parents_pool(own_pool, world):
+    pool, *_ = own_pool
+    pid = os.fork()
+    if pid == 0:
+        pool._end()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert pool.run(Job("print(1)", world.public)).stdout == "1\n"
+
+
+def test_jobs_start_in_the_order_of_submission(pool, world):
+    futures = [
+        pool.submit(Job("import time; print(time.monotonic())", world.public)) for _ in range(5)
+    ]
+    starts = [float(future.result().stdout) for future in futures]
+    assert starts == sorted(starts)
+
+
+def test_a_batch_says_how_far_it_is(pool, world):
+    said = io.StringIO()
+    jobs = [Job(code, world.public) for code in ("print(0)", "1/0", "print(2)")]
+    assert [e.stdout for e in run_all(pool, jobs, said)] == ["0\n", "", "2\n"]
+    assert "3 done, 0 running, 1 failed" in said.getvalue()
+
+
+def test_mistakes_get_a_sentence(pool, world, tmp_path):
+    for arguments, words in (
+        ((0,), "at least 1 worker"),
+        ((1, "strict"), "no sandbox tier 'strict'"),
+    ):
+        with pytest.raises(MleRlError, match=words):
+            LocalPool(*arguments)
+    with pytest.raises(MleRlError, match="does not exist"):
+        pool.submit(Job("pass", tmp_path / "missing"))
+    with pytest.raises(MleRlError, match="see the answers"):
+        pool.submit(Job("pass", world.public.parent))
+
+
+def test_a_public_folder_that_programs_cannot_read_is_no_fault_of_theirs(pool, tmp_path):
+    (tmp_path / "train.csv").write_text("id\n")
+    (tmp_path / "train.csv").chmod(0)
+    if os.geteuid() != 0:
+        pytest.skip("only root's programs run as another user")
+    with pytest.raises(MleRlError, match="chmod"):
+        pool.run(Job("pass", tmp_path))
+
+
+def test_workers_fit_the_machine():
+    assert 1 <= fitting_workers() <= len(os.sched_getaffinity(0))
+    assert fitting_workers(Limits(memory_mb=10**9)) == 1

@@ -1,0 +1,164 @@
+"""One worker, seen from the pool: a launcher with its server, and the socket to it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+
+from mle_rl.errors import MleRlError
+from mle_rl.records import Execution, Marker
+from mle_rl.sandbox import job as wire
+from mle_rl.sandbox import launcher
+from mle_rl.sandbox.environment import environment
+from mle_rl.sandbox.job import Job
+
+_PATIENCE_S = 120.0
+_GRACE_S = 2.0
+
+
+class WorkerLost(Exception):
+    """The server was killed or does not answer any more."""
+
+
+class Worker:
+    """Starts a server, talks to it, starts another when it is gone.
+
+    `run` and `replace` belong to one thread; `stop` may be called from any.
+
+    Attributes:
+        isolation, versions: What the server reported; empty before `greet`.
+    """
+
+    def __init__(self, tier: str, packages: Sequence[str], slot: int) -> None:
+        self._tier, self._packages, self._slot = tier, list(packages), slot
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._process: subprocess.Popen | None = None
+        self.isolation = ""
+        self.versions: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Starts the processes, without waiting for them.
+
+        Raises:
+            WorkerLost: The worker has been stopped.
+        """
+        ours, theirs = socket.socketpair()
+        arguments = {
+            "root": launcher.package_root(),
+            "control_fd": theirs.fileno(),
+            "tier": self._tier,
+            "pool_pid": os.getpid(),
+            "packages": self._packages,
+            "slot": self._slot,
+        }
+        with self._lock, theirs:
+            if self._stopped:
+                ours.close()
+                raise WorkerLost
+            self._socket = ours
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when it has ended
+            self._process = subprocess.Popen(
+                launcher.command(),
+                env=environment("/", 1),
+                cwd="/",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
+                stdin.write(json.dumps(arguments).encode())
+
+    def greet(self) -> None:
+        """Waits until the server is warm.
+
+        Raises:
+            MleRlError: It does not start, or this machine cannot enforce the tier.
+        """
+        self._socket.settimeout(_PATIENCE_S)
+        try:
+            hello, _ = wire.receive(self._socket)
+        except (EOFError, OSError):
+            raise MleRlError(f"A sandbox server did not start: {self._end()}.") from None
+        if "missing" in hello:
+            raise MleRlError(
+                f"The sandbox tier {self._tier!r} needs {hello['missing']}, which this machine "
+                "does not give. `python -m mle_rl.sandbox.check` shows what it gives; "
+                "tier='limits' runs here, but isolates nothing."
+            )
+        self.isolation, self.versions = hello["isolation"], hello["versions"]
+
+    def run(self, job: Job) -> Execution:
+        """Runs one job.
+
+        Raises:
+            WorkerLost: The server was killed, or has not answered long after the time limit.
+            MleRlError: The sandbox failed to set the program up.
+        """
+        self._socket.settimeout(job.limits.timeout_s + _PATIENCE_S)
+        try:
+            wire.send(self._socket, job.to_wire())
+            answer, blobs = wire.receive(self._socket)
+        except (EOFError, OSError):
+            raise WorkerLost from None
+        if "fault" in answer:
+            raise MleRlError(f"The sandbox could not set a program up: {answer['fault']}.")
+        return Execution(
+            status=answer["status"],
+            stdout=answer["stdout"],
+            stderr=answer["stderr"],
+            duration_s=answer["duration_s"],
+            cpu_s=answer["cpu_s"],
+            peak_memory_mb=answer["peak_memory_mb"],
+            isolation=self.isolation,
+            markers=tuple(Marker(*pair) for pair in answer["markers"]),
+            submission=blobs[0] if blobs else None,
+            submission_problem=answer["submission_problem"],
+            versions=self.versions,
+        )
+
+    def replace(self) -> None:
+        """Starts a new server for one that is lost, and waits for it.
+
+        Raises:
+            WorkerLost: The worker has been stopped.
+            MleRlError: The server ended by an error of its own, which is a bug of this library.
+        """
+        words = self._end()
+        if self._process.returncode == launcher.FAILED:
+            raise MleRlError(f"A sandbox server failed: {words}.")
+        self.start()
+        self.greet()
+
+    def stop(self) -> None:
+        """Ends all processes, for good."""
+        with self._lock:
+            self._stopped = True
+        self._end()
+
+    def _end(self) -> str:
+        """Asks for the end by closing the socket, does not wait long; returns the last words."""
+        if self._process is None:
+            return ""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        try:
+            self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        with contextlib.suppress(ValueError):  # closed by another thread that ends the worker too
+            self._errors.seek(0)
+            words = self._errors.read().decode("utf-8", "replace").split("\n")
+            self._errors.close()
+            self._socket.close()
+            return next((line for line in reversed(words) if line.strip()), "it left no word")
+        return ""
