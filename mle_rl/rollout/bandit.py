@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from mle_rl.analysis.statistics import bootstrap_interval
 from mle_rl.errors import MleRlError, unknown_name
 from mle_rl.losses import (
     RewardRate,
@@ -125,15 +126,17 @@ class Outcome:
 
     Attributes:
         expected_reward: E[R] of the policy after every update, shape (updates,).
+        updated_at_s: Virtual time of every update, shape (updates,).
+        executed_s: Worker-seconds of execution spent by then, shape (updates,).
         policy: Final probabilities of the arms.
-        elapsed_s: Virtual time of the whole run.
         dropped: Share of the decided rollouts that were dropped.
         staleness: Mean age in updates of what was trained on.
     """
 
     expected_reward: np.ndarray
+    updated_at_s: np.ndarray
+    executed_s: np.ndarray
     policy: np.ndarray
-    elapsed_s: float
     dropped: float
     staleness: float
 
@@ -161,8 +164,9 @@ def run(bandit: Bandit, config: QueueConfig, weighting: str, seed: int) -> Outco
     dropped = sum(result.counts.dropped.values())
     return Outcome(
         expected_reward=np.array(learner.curve),
+        updated_at_s=np.array(learner.updated_at_s),
+        executed_s=np.array(learner.executed_s),
         policy=learner.probabilities(),
-        elapsed_s=result.elapsed_s,
         dropped=dropped / (dropped + result.counts.trained),
         staleness=float(np.mean(learner.staleness)),
     )
@@ -180,6 +184,8 @@ class _GradientAscent:
         self._interval_s: float | None = None
         self._rate = RewardRate()
         self.curve: list[float] = []
+        self.updated_at_s: list[float] = []
+        self.executed_s: list[float] = []
         self.staleness: list[float] = []
 
     def probabilities(self) -> np.ndarray:
@@ -208,6 +214,8 @@ class _GradientAscent:
             self._logits -= self._bandit.step * slope
         self._past.append(self._logits.detach().log_softmax(0))
         self.curve.append(float(self._logits.detach().softmax(0) @ self._rewards))
+        self.updated_at_s.append(sum(self.updated_at_s[-1:]) + batch.interval_s)
+        self.executed_s.append(batch.executed_s)
         self.staleness.append(float((batch.version - batch.versions).mean()))
         return self.probabilities()
 
@@ -281,7 +289,7 @@ def table(
     for row in rows:
         if row not in ROWS:
             raise unknown_name("collection rule of the bandit", row, ROWS)
-        config = _config(bandit, row)
+        config = config_of(bandit, row)
         for column in columns:
             if column == "inclusion" and config.in_rounds and config.unfinished == "abort":
                 continue
@@ -295,19 +303,97 @@ def table(
     return pd.DataFrame(records)
 
 
-def _config(bandit: Bandit, row: str) -> QueueConfig:
+def summarise(
+    results: pd.DataFrame, value: str = "expected_reward", *, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Mean over seeds of every cell with its 95 % bootstrap interval.
+
+    The mean, not the interquartile mean: some cells are lotteries between two outcomes, and which
+    share of seeds wins is the point.
+
+    Returns:
+        One row per cell: ``rule``, ``weighting``, ``mean``, ``low``, ``high``, ``seeds``,
+        ``reference`` (NaN where there is none).
+    """
+    rows = []
+    for (rule, weighting), cell in results.groupby(["rule", "weighting"], sort=False):
+        interval = bootstrap_interval(cell[value].to_numpy(), np.mean, rng=rng)
+        rows.append(
+            {
+                "rule": rule,
+                "weighting": weighting,
+                "mean": interval.point,
+                "low": interval.low,
+                "high": interval.high,
+                "seeds": len(cell),
+                "reference": REFERENCE.get((rule, weighting), math.nan),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def learning_curves(
+    bandit: Bandit,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    seeds: Iterable[int],
+    rng: np.random.Generator,
+    every: int = 5,
+) -> pd.DataFrame:
+    """E[R] after every few updates, with the times at which they were made.
+
+    Args:
+        bandit: The problem.
+        pairs: Rule and weighting of each curve.
+        seeds: One run per seed.
+        rng: Source of the bootstrap.
+        every: Updates between two points.
+
+    Returns:
+        Columns ``run``, ``update``, ``hours`` and ``execution_hours`` (means over seeds), ``mean``,
+        ``low``, ``high`` (95 % interval over seeds).
+    """
+    frames = []
+    for row, weighting in pairs:
+        runs = [run(bandit, config_of(bandit, row), weighting, seed) for seed in seeds]
+        rewards = np.stack([r.expected_reward for r in runs])
+        at = np.unique(np.r_[0 : bandit.updates : every, bandit.updates - 1])
+        samples = [
+            bootstrap_interval(rewards[:, update], np.mean, rng=rng, repeats=300) for update in at
+        ]
+        hours = np.mean([r.updated_at_s for r in runs], axis=0) / 3600
+        executed = np.mean([r.executed_s for r in runs], axis=0) / 3600
+        frames.append(
+            pd.DataFrame(
+                {
+                    "run": f"{row}; {weighting}",
+                    "update": at + 1,
+                    "hours": hours[at],
+                    "execution_hours": executed[at],
+                    "mean": [s.point for s in samples],
+                    "low": [s.low for s in samples],
+                    "high": [s.high for s in samples],
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def config_of(bandit: Bandit, row: str) -> QueueConfig:
+    """The queue of a row of the table."""
     return QueueConfig(workers=bandit.workers, batch_size=bandit.batch_size, **ROWS[row])
 
 
 def _record(bandit: Bandit, outcome: Outcome) -> dict[str, float]:
     curve = outcome.expected_reward
     reached = np.flatnonzero(curve > 0.9)
-    at = float(reached[0] + 1) if len(reached) else math.nan
+    at = reached[0] if len(reached) else None
     return {
         "expected_reward": float(curve[-1]),
         "p_best": float(outcome.policy[int(np.argmax(bandit.rewards))]),
-        "reached_at": at,
-        "elapsed_s": outcome.elapsed_s,
+        "reached_at": math.nan if at is None else float(at + 1),
+        "reached_s": math.nan if at is None else float(outcome.updated_at_s[at]),
+        "elapsed_s": float(outcome.updated_at_s[-1]),
         "dropped": outcome.dropped,
         "staleness": outcome.staleness,
     }

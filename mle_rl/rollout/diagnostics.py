@@ -42,20 +42,27 @@ def inclusion_by_decile(durations_s: np.ndarray, trained: np.ndarray) -> pd.Data
         ``rollouts``, ``inclusion``, ``standard_error`` (binomial).
     """
     durations = _durations(durations_s)
-    edges = np.quantile(durations, np.linspace(0, 1, 11))
-    bins = np.clip(np.searchsorted(edges[1:-1], durations, side="left"), 0, 9)
-    table = pd.DataFrame({"bin": bins, "duration_s": durations, "trained": trained})
-    grouped = table.groupby("bin")
-    inclusion, n = grouped["trained"].mean(), grouped.size()
+    bins = _decile(durations)
+    trained = np.asarray(trained, dtype=float)
+    n = np.bincount(bins, minlength=10)
+    kept = np.flatnonzero(n)
+    inclusion = np.bincount(bins, weights=trained, minlength=10)[kept] / n[kept]
     return pd.DataFrame(
         {
-            "decile": inclusion.index + 1,
-            "duration_s": grouped["duration_s"].median().to_numpy(),
-            "rollouts": n.to_numpy(),
-            "inclusion": inclusion.to_numpy(),
-            "standard_error": np.sqrt(inclusion * (1 - inclusion) / n).to_numpy(),
+            "decile": kept + 1,
+            "duration_s": [np.median(durations[bins == b]) for b in kept],
+            "rollouts": n[kept],
+            "inclusion": inclusion,
+            "standard_error": np.sqrt(inclusion * (1 - inclusion) / n[kept]),
         }
     )
+
+
+def mean_by_decile(durations_s: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Mean of a value in each row of :func:`inclusion_by_decile`."""
+    bins = _decile(_durations(durations_s))
+    n = np.bincount(bins, minlength=10)
+    return (np.bincount(bins, weights=values, minlength=10) / np.maximum(n, 1))[n > 0]
 
 
 def kish(weights: np.ndarray) -> float:
@@ -142,6 +149,12 @@ def of_result(result, *, weights=None, objective: str = "E[R]", utilisation=None
         staleness=trace.staleness,
         utilisation=utilisation or {"workers": result.worker_utilisation},
     )
+
+
+def _decile(durations: np.ndarray) -> np.ndarray:
+    """Tenth of each duration, 0 to 9; equal durations are never split."""
+    edges = np.quantile(durations, np.linspace(0, 1, 11))
+    return np.searchsorted(edges[1:-1], durations, side="left")
 
 
 def _durations(values: np.ndarray) -> np.ndarray:

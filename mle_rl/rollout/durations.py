@@ -138,6 +138,12 @@ class LogNormal:
         """exp of the mean of log D."""
         return self.mean / math.sqrt(1 + self.cv**2)
 
+    def quantile(self, q: np.ndarray) -> np.ndarray:
+        """Duration below which a share ``q`` of all lies."""
+        from scipy.special import ndtri
+
+        return self.median * np.exp(self.sigma * ndtri(q))
+
     def sample(self, n, rng):
         logs = rng.standard_normal(n)
         logs *= self.sigma

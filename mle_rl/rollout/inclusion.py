@@ -174,15 +174,44 @@ def drop_stale_probability(durations_s, max_staleness: int, update_s: float) -> 
     return np.clip(max_staleness + 1 - np.asarray(durations_s, dtype=float) / update_s, 0, 1)
 
 
+def steady_update_s(
+    workload: Workload, workers: int, batch_size: int, max_staleness: int | None = None
+) -> float:
+    """Time between two updates when sampling is the bottleneck: ``B E[D] / (N P(kept))``.
+
+    P(kept) depends on that time under an age limit, and grows with it: dropping slows the learner
+    down until enough is kept, the one solution of the equation. Without ``max_staleness``
+    everything is kept.
+    """
+    all_kept = batch_size * workload.mean_s / workers
+    if max_staleness is None:
+        return all_kept
+    low, high = all_kept, all_kept
+    while _kept_share(workload, max_staleness, high) * high < all_kept:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = _kept_share(workload, max_staleness, middle) * middle >= all_kept
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
 def drop_stale(workload: Workload, max_staleness: int, update_s: float) -> np.ndarray:
     """Dropped if older than eta updates: ``pi(a) clip(eta + 1 - D/tau, 0, 1)``."""
-    kept = [
-        _expectation(
-            workload.noise, s, lambda d: drop_stale_probability(d, max_staleness, update_s)
-        )
-        for s in workload.scale_s
-    ]
-    return _normalised(workload.probabilities * kept)
+    return _normalised(workload.probabilities * _kept(workload, max_staleness, update_s))
+
+
+def _kept(workload: Workload, max_staleness: int, update_s: float) -> np.ndarray:
+    """P(kept) of each action, noise averaged over."""
+
+    def probability(d: np.ndarray) -> np.ndarray:
+        return drop_stale_probability(d, max_staleness, update_s)
+
+    return np.array([_expectation(workload.noise, s, probability) for s in workload.scale_s])
+
+
+def _kept_share(workload: Workload, max_staleness: int, update_s: float) -> float:
+    return float(workload.probabilities @ _kept(workload, max_staleness, update_s))
 
 
 def sticky(workload: Workload, window_s: float | None = None) -> np.ndarray:

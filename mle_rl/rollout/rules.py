@@ -7,6 +7,7 @@ that moves while rollouts are in flight is a property of every asynchronous rule
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -42,6 +43,16 @@ def _with(**settings) -> Callable[[int, int], QueueConfig]:
     )
 
 
+def _started_at_once(**settings) -> Callable[[int, int], QueueConfig]:
+    """Rounds in which every rollout has a worker: the first to finish are the shortest."""
+
+    def config(workers: int, batch_size: int) -> QueueConfig:
+        needed = math.ceil(settings["over_provision"] * batch_size)
+        return _with(**settings)(max(workers, needed), batch_size)
+
+    return config
+
+
 _KEEP = {"staleness": "keep", "ordering": "completion"}
 
 RULES: dict[str, Rule] = {
@@ -60,7 +71,7 @@ RULES: dict[str, Rule] = {
         _with(**_KEEP),
     ),
     "snapshot": Rule(
-        "snapshot of what is in flight",
+        "snapshot of what runs",
         "pi(a) D(a)",
         False,
         "1 / D",
@@ -75,49 +86,49 @@ RULES: dict[str, Rule] = {
         _with(**_KEEP, restart_window_s=12.0),
     ),
     "over_provision": Rule(
-        "over-provision 1.5x, abort the rest",
+        "over-provision 1.5x, abort",
         "pi(a) P(D <= B-th shortest)",
         False,
         "none exists; recycle",
-        _with(**_KEEP, over_provision=1.5),
+        _started_at_once(**_KEEP, over_provision=1.5),
     ),
     "recycle": Rule(
-        "over-provision 1.5x, recycle the rest",
+        "over-provision 1.5x, recycle",
         "pi(a)",
         True,
         "none needed",
-        _with(**_KEEP, over_provision=1.5, unfinished="recycle"),
+        _started_at_once(**_KEEP, over_provision=1.5, unfinished="recycle"),
     ),
     "drop_stale": Rule(
-        "drop stale, 4 versions",
+        "drop stale, 4 updates",
         "pi(a) clip(eta + 1 - D / tau, 0, 1)",
         False,
         "its inverse, while above 0",
         _with(staleness="drop", max_staleness=4, ordering="completion"),
     ),
     "admission": Rule(
-        "admission control, oldest first",
+        "admission, oldest first",
         "pi(a)",
         True,
         "none needed",
         _with(staleness="admit", max_staleness=4, ordering="dispatch"),
     ),
     "admission_in_order": Rule(
-        "admission control, strict order",
+        "admission, strict order",
         "pi(a)",
         True,
         "none needed",
         _with(staleness="admit", max_staleness=4, ordering="window", order_window=1),
     ),
     "admission_window": Rule(
-        "admission control, windowed order",
+        "admission, windowed order",
         "pi(a)",
         True,
         "none needed",
         _with(staleness="admit", max_staleness=4, ordering="window", order_window=128),
     ),
     "sticky": Rule(
-        "sticky workers, 20 s (the paper's premise)",
+        "sticky, 20 s (the paper)",
         "pi(a) / D(a)",
         False,
         "D",

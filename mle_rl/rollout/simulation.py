@@ -40,6 +40,7 @@ class Batch:
         versions: Model version that sampled it, (batch,) int.
         version: Model version that takes the batch.
         interval_s: Time since the update before, the wall-clock length of an update.
+        executed_s: Worker-seconds spent on executions so far in the whole run.
     """
 
     actions: np.ndarray
@@ -47,6 +48,7 @@ class Batch:
     versions: np.ndarray
     version: int
     interval_s: float
+    executed_s: float
 
 
 @dataclass(frozen=True)
@@ -410,6 +412,7 @@ class EventSimulation:
                     versions=np.array([r.version for r in taken]),
                     version=self.version,
                     interval_s=self.now - self._updated_at,
+                    executed_s=self._executed_s + self._executing_s(),
                 )
             )
             if probabilities is not None:

@@ -1,0 +1,308 @@
+"""Figures of the queue laboratory. Each returns the figure and the numbers it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+from mle_rl.analysis import OKABE_ITO
+from mle_rl.rollout.box import Box
+from mle_rl.rollout.diagnostics import inclusion_by_decile, mean_by_decile
+from mle_rl.rollout.inclusion import drop_stale_probability
+from mle_rl.rollout.rules import RULES
+from mle_rl.rollout.simulation import Result
+from mle_rl.rollout.trace import FATES
+
+FATE_COLOURS = {
+    "trained": OKABE_ITO["blue"],
+    "stale": OKABE_ITO["vermillion"],
+    "aborted": OKABE_ITO["vermillion"],
+    "window": OKABE_ITO["vermillion"],
+    "timeout": OKABE_ITO["vermillion"],
+    "crashed": OKABE_ITO["black"],
+    "ready": OKABE_ITO["sky"],
+    "in flight": OKABE_ITO["sky"],
+}
+
+
+def plot_slow_share(table: pd.DataFrame, title: str) -> tuple[Figure, pd.DataFrame]:
+    """Share of the slow one of two actions under each rule, with its closed form.
+
+    Args:
+        table: Rows of :func:`mle_rl.rollout.comparison.compare` for two actions.
+        title: The finding.
+    """
+    slow = table[table.action == 1].sort_values("closed_form", kind="stable")
+    y = np.arange(len(slow))
+    fig, axes = plt.subplots(figsize=(7.2, 0.31 * len(slow) + 1.3))
+    axes.axvline(0.5, color=OKABE_ITO["black"], lw=1, ls=":", zorder=0)
+    axes.scatter(
+        slow.closed_form, y, marker="|", s=220, color=OKABE_ITO["orange"], lw=3, zorder=2,
+        label="closed form",
+    )  # fmt: skip
+    axes.errorbar(
+        slow.simulated, y, xerr=3 * slow.standard_error, fmt="o", ms=4, zorder=3,
+        color=OKABE_ITO["blue"], elinewidth=1.5, label="simulated, 3 standard errors",
+    )  # fmt: skip
+    axes.set_yticks(y, [RULES[name].title for name in slow.rule])
+    axes.set(xlim=(-0.02, 1), ylim=(-0.6, len(slow) - 0.4))
+    axes.set_xlabel("share of the slow action among the trained rollouts (dotted: in the policy)")
+    axes.grid(axis="y", visible=False)
+    axes.legend(loc="upper left", fontsize=8)
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig, slow
+
+
+def plot_relative_share(table: pd.DataFrame, title: str, columns: int = 4) -> Figure:
+    """How over- or under-represented each action is, against its duration, a panel per rule.
+
+    Args:
+        table: Rows of :func:`mle_rl.rollout.comparison.compare`.
+        title: The finding.
+        columns: Panels side by side.
+    """
+    names = list(dict.fromkeys(table.rule))
+    rows = -(-len(names) // columns)
+    fig, grid = plt.subplots(
+        rows, columns, figsize=(2.35 * columns, 1.75 * rows + 0.5), sharex=True, sharey=True,
+        squeeze=False,
+    )  # fmt: skip
+    for axes, name in zip(grid.flat, names, strict=False):
+        _relative_share(axes, table[table.rule == name])
+        axes.set_title(RULES[name].title, fontsize=8.5)
+    for axes in list(grid.flat)[len(names) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel("duration (s)")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("share / policy")
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig
+
+
+FLOOR = 0.03
+"""Relative shares are drawn down to this; what is never trained on is marked there."""
+
+
+def _relative_share(axes: Axes, rows: pd.DataFrame) -> None:
+    closed = (rows.closed_form / rows.policy).clip(lower=FLOOR)
+    seen = rows.simulated / rows.policy
+    error = 3 * rows.standard_error / rows.policy
+    axes.axhline(1, color=OKABE_ITO["black"], lw=1, ls=":")
+    axes.plot(rows.duration_s, closed, color=OKABE_ITO["orange"], lw=2, ls="-")
+    drawn = seen > FLOOR
+    axes.errorbar(
+        rows.duration_s[drawn], seen[drawn], yerr=error[drawn], fmt="o", ms=3.5,
+        color=OKABE_ITO["blue"], elinewidth=1.2,
+    )  # fmt: skip
+    axes.plot(
+        rows.duration_s[~drawn], np.full((~drawn).sum(), FLOOR * 1.15), "v",
+        color=OKABE_ITO["vermillion"], ms=5, ls="none",
+    )  # fmt: skip
+    axes.set(xscale="log", yscale="log", ylim=(FLOOR, 12))
+    _plain(axes.yaxis, [0.1, 1, 10])
+    _plain(axes.xaxis, [1, 3, 10, 30])
+
+
+def _plain(axis, ticks: Sequence[float]) -> None:
+    axis.set_ticks(ticks)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def plot_timeline(
+    runs: Mapping[str, tuple[Box, Result]], window_s: tuple[float, float], title: str
+) -> tuple[Figure, pd.DataFrame]:
+    """What every device of a box does over a stretch of time, one column per run.
+
+    Args:
+        runs: Heading of the column, the box, and its simulation.
+        window_s: First and last second shown.
+        title: The finding.
+
+    Returns:
+        The figure, and a row per bar: ``run``, ``device``, ``begin_s``, ``end_s``, ``what``.
+    """
+    fig, grid = plt.subplots(
+        3, len(runs), figsize=(4.6 * len(runs), 5.2), sharex=True, sharey="row", squeeze=False,
+        height_ratios=[2, 0.8, 4],
+    )  # fmt: skip
+    bars = []
+    for column, (heading, (box, result)) in zip(grid.T, runs.items(), strict=True):
+        for row in (
+            _sampling_rows(column[0], box, result, window_s),
+            _training_row(column[1], result, window_s),
+            _worker_rows(column[2], result, window_s),
+        ):
+            bars.append(pd.DataFrame(row).assign(run=heading))
+        column[0].set_title(heading)
+        column[2].set(xlabel="time (s)", xlim=window_s)
+    grid[0, 0].set_ylabel("sampling GPU")
+    grid[2, 0].set_ylabel("execution worker")
+    handles = {
+        "decoding (darker: fuller)": OKABE_ITO["green"],
+        "training": OKABE_ITO["orange"],
+        "weight sync": OKABE_ITO["purple"],
+        "execution": OKABE_ITO["blue"],
+        "execution, not trained on yet": OKABE_ITO["sky"],
+        "execution, thrown away": OKABE_ITO["vermillion"],
+    }
+    shown = set(pd.concat(bars).what)
+    known = {"decoding": 0, "training": 1, "weight sync": 2, "trained": 3, "undecided": 4}
+    keep = [i for what, i in known.items() if what in shown] + ([5] if "dropped" in shown else [])
+    patches = [plt.Rectangle((0, 0), 1, 1, color=list(handles.values())[i]) for i in keep]
+    labels = [list(handles)[i] for i in keep]
+    fig.legend(patches, labels, loc="outside lower left", ncols=len(keep), fontsize=7.5)
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig, pd.concat(bars, ignore_index=True)
+
+
+def _sampling_rows(axes: Axes, box: Box, result: Result, window_s) -> list[dict]:
+    """Occupancy of each sampling GPU on a grid of instants, drawn as darkness."""
+    trace = result.trace
+    ends = np.where(np.isnan(trace.generated_at), trace.finished_at, trace.generated_at)
+    ends = np.where(np.isnan(ends), result.elapsed_s, ends)
+    instants = np.linspace(*window_s, 401)
+    gpu = trace.slot // box.generation_batch
+    image = np.zeros((box.sampling_gpus, 400))
+    for g in range(box.sampling_gpus):
+        begin, end = np.sort(trace.dispatched_at[gpu == g]), np.sort(ends[gpu == g])
+        middle = (instants[1:] + instants[:-1]) / 2
+        image[g] = np.searchsorted(begin, middle, "right") - np.searchsorted(end, middle, "right")
+    first = 0 if box.training_gpus == 0 else 1
+    for step in result.training:  # held sequences are not decoded
+        image[:, (instants[1:] > step[first]) & (instants[:-1] < step[2])] = 0
+    share = image / box.generation_batch
+    axes.imshow(
+        share, aspect="auto", origin="lower", cmap=_shades(OKABE_ITO["green"]), vmin=0, vmax=1,
+        extent=(*window_s, -0.5, box.sampling_gpus - 0.5), interpolation="none",
+    )  # fmt: skip
+    axes.set_yticks(range(box.sampling_gpus))
+    axes.grid(visible=False)
+    return [
+        {"device": f"sampling GPU {g}", "begin_s": instants[i], "end_s": instants[i + 1],
+         "what": "decoding", "share": share[g, i]}
+        for g in range(box.sampling_gpus)
+        for i in np.flatnonzero(share[g])
+    ]  # fmt: skip
+
+
+def _training_row(axes: Axes, result: Result, window_s) -> list[dict]:
+    bars = []
+    for taken, trained, synced in result.training:
+        for begin, end, what, colour in (
+            (taken, trained, "training", "orange"),
+            (trained, synced, "weight sync", "purple"),
+        ):
+            if end > window_s[0] and begin < window_s[1] and end > begin:
+                axes.broken_barh([(begin, end - begin)], (-0.4, 0.8), color=OKABE_ITO[colour])
+                bars.append(
+                    {"device": "learner", "begin_s": begin, "end_s": end, "what": what, "share": 1}
+                )
+    axes.set_yticks([0], ["learner"])
+    axes.set_ylim(-0.6, 0.6)
+    axes.grid(visible=False)
+    return bars
+
+
+def _worker_rows(axes: Axes, result: Result, window_s) -> list[dict]:
+    trace, bars = result.trace, []
+    ends = np.where(np.isnan(trace.finished_at), result.elapsed_s, trace.finished_at)
+    shown = (trace.worker >= 0) & (ends > window_s[0]) & (trace.started_at < window_s[1])
+    for i in np.flatnonzero(shown):
+        fate = FATES[trace.fate[i]]
+        begin, length = trace.started_at[i], ends[i] - trace.started_at[i]
+        axes.broken_barh(
+            [(begin, length)],
+            (trace.worker[i] - 0.4, 0.8),
+            facecolor=FATE_COLOURS[fate],
+            edgecolor="white",
+            linewidth=0.4,
+        )
+        undecided = fate in ("ready", "in flight")
+        what = "undecided" if undecided else "trained" if fate == "trained" else "dropped"
+        bars.append(
+            {"device": f"worker {trace.worker[i]}", "begin_s": begin, "end_s": ends[i],
+             "what": what, "share": 1}
+        )  # fmt: skip
+    axes.set_ylim(-0.6, result.config.workers - 0.4)
+    axes.grid(visible=False)
+    return bars
+
+
+def _shades(colour: str):
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("shades", ["white", colour])
+
+
+def plot_kept(result: Result, title: str) -> tuple[Figure, pd.DataFrame]:
+    """Share of the rollouts that were trained on by tenth of duration, under "drop stale".
+
+    Args:
+        result: A simulation with its trace, under a rule that drops what is too old.
+        title: The finding.
+    """
+    trace, eta = result.trace, result.config.max_staleness
+    update_s = result.elapsed_s / result.updates
+    duration, decided = trace.duration_s, trace.decided
+    table = inclusion_by_decile(duration[decided], trace.trained[decided])
+    expected = drop_stale_probability(duration[decided], eta, update_s)
+    table["closed_form"] = mean_by_decile(duration[decided], expected)
+    x, at = np.geomspace(0.05, 30, 300), table.duration_s / update_s
+    fig, axes = plt.subplots(figsize=(6.4, 3.2))
+    line = {"color": OKABE_ITO["orange"], "ls": "-", "lw": 1}
+    axes.plot(
+        x, drop_stale_probability(x, eta, 1.0), label=f"clip({eta + 1} - D / tau, 0, 1)", **line
+    )
+    axes.scatter(
+        at, table.closed_form, marker="_", s=200, lw=3, color=OKABE_ITO["orange"],
+        label="its mean in each tenth of durations",
+    )  # fmt: skip
+    axes.errorbar(
+        at, table.inclusion, yerr=3 * table.standard_error, fmt="o", ms=4, zorder=3,
+        color=OKABE_ITO["blue"], label="simulated, 3 standard errors",
+    )  # fmt: skip
+    axes.set(xscale="log", xlim=(0.05, 30), ylim=(-0.03, 1.06), ylabel="share trained on")
+    axes.set_xlabel("duration over the time between two updates, D / tau")
+    _plain(axes.xaxis, [0.1, 0.3, 1, 3, 10, 30])
+    axes.legend(loc="lower left", fontsize=8)
+    axes.set_title(title)
+    return fig, table.assign(update_s=update_s)
+
+
+def plot_tradeoff(table: pd.DataFrame, title: str) -> Figure:
+    """Throughput and age against the admitted staleness, a line per order.
+
+    Args:
+        table: Columns ``order``, ``max_staleness``, ``rollouts per second``, ``staleness``,
+            ``max staleness``, ``workers`` (utilisation).
+        title: The finding.
+    """
+    fig, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.2))
+    looks = (("blue", "o", "-"), ("orange", "s", "--"), ("green", "^", "-."))
+    for (order, rows), (colour, marker, line) in zip(
+        table.groupby("order", sort=False), looks, strict=False
+    ):
+        look = {"color": OKABE_ITO[colour], "marker": marker, "ls": line}
+        left.plot(rows.max_staleness, rows["rollouts per second"], label=order, **look)
+        right.plot(rows.max_staleness, rows["max staleness"], **look)
+        right.plot(rows.max_staleness, rows["staleness"], **look | {"alpha": 0.45, "ms": 3})
+    ages = np.array([table.max_staleness.min(), table.max_staleness.max()])
+    right.plot(ages, ages, color=OKABE_ITO["black"], lw=1, ls=":", label="admitted")
+    right.plot([], [], color="0.3", marker="o", label="largest")
+    right.plot([], [], color="0.3", marker="o", ms=3, alpha=0.45, label="mean")
+    right.yaxis.set_major_locator(MaxNLocator(integer=True))
+    left.set(xlabel="admitted staleness (updates)", ylabel="trained rollouts per second")
+    left.set_ylim(0)
+    right.set(xlabel="admitted staleness (updates)", ylabel="age when trained (updates)")
+    left.legend(fontsize=8)
+    right.legend(fontsize=8, loc="center right", bbox_to_anchor=(1, 0.78))
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig
