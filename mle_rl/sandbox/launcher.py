@@ -60,7 +60,7 @@ def package_root() -> str:
 
 
 def main(
-    control_fd: int, tier: str, pool_pid: int, packages: list[str], slot: int
+    control_fd: int, tier: str, pool_pid: int, packages: list[str], slot: int, probe: bool
 ) -> Callable[[], None] | None:
     """Splits into the launcher, which never returns, and the server.
 
@@ -70,6 +70,7 @@ def main(
         pool_pid: The process whose end is ours.
         packages: Installed distributions that programs may import.
         slot: Number of this worker.
+        probe: Only say what isolation there is, and end.
 
     Returns:
         In a program's process, the function that runs the program.
@@ -78,11 +79,14 @@ def main(
     control = socket.socket(fileno=control_fd)
     try:
         if tier != _INSIDE_BUBBLEWRAP:
-            _launch(control, tier, pool_pid, packages, slot)
+            _launch(control, tier, pool_pid, packages, slot, probe)
         jail = PlainJail() if tier == "limits" else _isolate(tier, packages)
     except Missing as missing:
         job.send(control, {"missing": str(missing)})
         os._exit(1)
+    if probe:
+        job.send(control, {"isolation": jail.isolation, "versions": {}})
+        os._exit(0)
     return server.serve(control, jail, slot)
 
 
@@ -96,7 +100,12 @@ def _forget_inherited_signals() -> None:
 
 
 def _launch(
-    control: socket.socket, tier: str, pool_pid: int, packages: list[str], slot: int
+    control: socket.socket,
+    tier: str,
+    pool_pid: int,
+    packages: list[str],
+    slot: int,
+    probe: bool,
 ) -> None:
     """Starts the server's process and waits for its end; returns in the server."""
     pool = os.pidfd_open(pool_pid)
@@ -104,7 +113,7 @@ def _launch(
         os._exit(0)  # the pool ended before we could watch it
     sys_.adopt_orphans()
     if tier == "bubblewrap":
-        pid = _start_bubblewrap(control.fileno(), packages, slot)
+        pid = _start_bubblewrap(control.fileno(), packages, slot, probe)
     else:
         if tier == "isolated":
             with contextlib.suppress(OSError):  # `_isolate` finds out and says what is missing
@@ -128,7 +137,7 @@ def _wait(pid: int, pool: int) -> NoReturn:
     os._exit(FAILED if failed else 0)
 
 
-def _start_bubblewrap(control_fd: int, packages: list[str], slot: int) -> int:
+def _start_bubblewrap(control_fd: int, packages: list[str], slot: int, probe: bool) -> int:
     """Bubblewrap makes the namespaces; where it is set up to, it may when we may not."""
     if shutil.which("bwrap") is None:
         raise Missing("bubblewrap (the program `bwrap`; a package of that name in most systems)")
@@ -139,6 +148,7 @@ def _start_bubblewrap(control_fd: int, packages: list[str], slot: int) -> int:
         "pool_pid": 0,
         "packages": packages,
         "slot": slot,
+        "probe": probe,
     }
     process = subprocess.Popen(
         [*_BUBBLEWRAP, *command()], stdin=subprocess.PIPE, pass_fds=[control_fd]

@@ -29,14 +29,21 @@ class WorkerLost(Exception):
 class Worker:
     """Starts a server, talks to it, starts another when it is gone.
 
+    Args:
+        tier, packages: As for `LocalPool`.
+        slot: Number of this worker in its pool.
+        probe: Start only as much as it takes to know the isolation, for `greet`.
+
     `run` and `replace` belong to one thread; `stop` may be called from any.
 
     Attributes:
         isolation, versions: What the server reported; empty before `greet`.
     """
 
-    def __init__(self, tier: str, packages: Sequence[str], slot: int) -> None:
-        self._tier, self._packages, self._slot = tier, list(packages), slot
+    def __init__(
+        self, tier: str, packages: Sequence[str], slot: int = 0, probe: bool = False
+    ) -> None:
+        self._tier, self._packages, self._slot, self._probe = tier, list(packages), slot, probe
         self._lock = threading.Lock()
         self._stopped = False
         self._process: subprocess.Popen | None = None
@@ -57,6 +64,7 @@ class Worker:
             "pool_pid": os.getpid(),
             "packages": self._packages,
             "slot": self._slot,
+            "probe": self._probe,
         }
         with self._lock, theirs:
             if self._stopped:
@@ -90,8 +98,8 @@ class Worker:
             raise MleRlError(f"A sandbox server did not start: {self._end()}.") from None
         if "missing" in hello:
             raise MleRlError(
-                f"The sandbox tier {self._tier!r} needs {hello['missing']}, which this machine "
-                "does not give. `python -m mle_rl.sandbox.check` shows what it gives; "
+                f"The sandbox tier {self._tier!r} needs {hello['missing']}; this machine does not "
+                "give it. `python -m mle_rl check` shows what it gives; "
                 "tier='limits' runs here, but isolates nothing."
             )
         self.isolation, self.versions = hello["isolation"], hello["versions"]
