@@ -39,6 +39,9 @@ PREDICTED: Claim = ("test_labels_predicted", None, "callee")
 LOSS: Claim = ("training_loss_seen", "result", "callee")
 SCORE: Claim = ("validation_score_seen", "result", "callee")
 
+_FORMULAS = libraries.words("ols glm logit poisson wls gls probit mixedlm negativebinomial")
+"""statsmodels' functions that make a model from a formula."""
+
 _SCORE_WORDS = re.compile(
     r"(?<![a-z])(acc|accuracy|auc|f1|score|scores|kappa|qwk|r2|corr|correlation|jaccard|"
     r"mae|mse|rmse|rmsle|mape|error|err|logloss|loss|losses|metric|cv)(?![a-z])"
@@ -87,15 +90,7 @@ def is_model_origin(name: str) -> bool:
     if library in ("keras", "tensorflow", "tf_keras"):
         return last in ("Sequential", "Model") or "applications" in inner
     if library == "statsmodels":
-        return last[:1].isupper() or last in (
-            "ols",
-            "glm",
-            "logit",
-            "poisson",
-            "wls",
-            "gls",
-            "probit",
-        )
+        return last[:1].isupper() or last in _FORMULAS
     if library in ("timm", "torchvision"):
         return last == "create_model" or "models" in inner
     if library == "transformers":
@@ -206,14 +201,15 @@ def _is_metric(library: str, name: str, last: str) -> bool:
 
 
 def _is_part(node: ast.Call, name: str, finder: FactFinder) -> bool:
-    """Whether a constructor makes only a part: a layer of a network, or steps without a model."""
-    if name.rsplit(".", 1)[-1] in ("Pipeline", "make_pipeline"):
-        last: ast.expr | None = node.args[-1] if node.args else None
-        while isinstance(last, ast.List | ast.Tuple) and last.elts:
-            last = last.elts[-1]
-        made = origins(finder.of(last), "made") if last is not None else set()
-        return bool(made) and not any(is_model_origin(m) for m in made)
-    return False
+    """Whether a pipeline is one of steps without a model."""
+    if name.rsplit(".", 1)[-1] not in ("Pipeline", "make_pipeline"):
+        return False
+    steps = [*node.args, *(k.value for k in node.keywords if k.arg == "steps")]
+    last = steps[-1] if steps else None
+    while isinstance(last, ast.List | ast.Tuple) and last.elts:
+        last = last.elts[-1]
+    made = set() if last is None else origins(finder.of(last), "made")
+    return bool(made) and not any(is_model_origin(m) for m in made)
 
 
 def _method_claims(node: ast.Call, func: ast.Attribute, finder: FactFinder) -> Iterator[Claim]:
@@ -310,13 +306,10 @@ def _last_name(node: ast.expr) -> str:
     """The last name of a receiver: ``model`` in ``model``, ``self.model`` and ``model[0]``."""
     while isinstance(node, ast.Subscript | ast.Call):
         node = node.value if isinstance(node, ast.Subscript) else node.func
-    return (
-        node.attr
-        if isinstance(node, ast.Attribute)
-        else node.id
-        if isinstance(node, ast.Name)
-        else ""
-    )
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
 
 
 def _arguments(node: ast.Call) -> list[ast.expr]:

@@ -22,7 +22,7 @@ from mle_rl.errors import MleRlError
 from mle_rl.instrumentation import libraries
 from mle_rl.instrumentation.insertions import Insertion
 from mle_rl.instrumentation.tripwire import set_tripwire
-from mle_rl.instrumentation.witness import Mark, Run, Site, Witness
+from mle_rl.instrumentation.witness import Mark, Observer, Run, Witness
 
 
 def weave(
@@ -85,25 +85,25 @@ class _Loom:
         node = slot.original.value if isinstance(slot.original, ast.Await) else slot.original
         subject = node.func if isinstance(node, ast.Call) else node
         attribute = subject.attr if isinstance(subject, ast.Attribute) else None
-        site = Site(insertion, self.run, attribute)
+        observer = Observer(insertion, self.run, attribute)
         if insertion.check in ("callee", "note") and isinstance(node, ast.Call | ast.Attribute):
             # The receiver is wrapped, not the bound method: a call that spans lines keeps its line.
             if isinstance(subject, ast.Attribute):
-                subject.value = self._through(site.see_receiver, subject.value)
+                subject.value = self._through(observer.see_receiver, subject.value)
             elif isinstance(node, ast.Call):
-                node.func = self._through(site.see_receiver, node.func)
+                node.func = self._through(observer.see_receiver, node.func)
             if insertion.stage == "data_loaded" and isinstance(node, ast.Call):
-                self._wrap_path(node, site)
-        slot.set(self._through(site.see_result, slot.get()))
+                self._wrap_path(node, observer)
+        slot.set(self._through(observer.see_result, slot.get()))
 
-    def _wrap_path(self, call: ast.Call, site: Site) -> None:
+    def _wrap_path(self, call: ast.Call, observer: Observer) -> None:
         for name in libraries.PATH_KEYWORDS:
             for keyword in call.keywords:
                 if keyword.arg == name:
-                    keyword.value = self._through(site.see_path, keyword.value)
+                    keyword.value = self._through(observer.see_path, keyword.value)
                     return
         if call.args and not isinstance(call.args[0], ast.Starred):
-            call.args[0] = self._through(site.see_path, call.args[0])
+            call.args[0] = self._through(observer.see_path, call.args[0])
 
     def _after(self, body: list[ast.stmt], statement: ast.stmt, insertion: Insertion) -> None:
         names: list[str] = []
@@ -116,7 +116,7 @@ class _Loom:
         nothing = ast.copy_location(ast.Constant(None), statement)
         added: ast.stmt = ast.Expr(
             self._through(
-                Site(insertion, self.run, module).see_result,
+                Observer(insertion, self.run, module).see_result,
                 nothing,
                 [name for name in names if name != "*"],
             )

@@ -80,7 +80,7 @@ class Witness:
         return "<witness>"
 
 
-class Site:
+class Observer:
     """The observers of one insertion: the receiver, the path that is read, and the result.
 
     Verdicts are taken when the receiver passes, before the call, and only verdicts are kept.

@@ -6,6 +6,7 @@ working folder of its own, as ``python program.py`` would, with stdout and stder
 go to a third file. No isolation: the programs are the tests' own.
 """
 
+import gc
 import json
 import os
 import signal
@@ -79,6 +80,8 @@ def run_program(request: dict) -> None:
 
 
 def serve() -> None:
+    gc.collect()
+    gc.freeze()  # collections in the forks leave the shared memory alone
     print("ready", flush=True)
     for line in sys.stdin:
         request = json.loads(line)

@@ -131,7 +131,7 @@ def same_without(code: str, rewritten: str, inserted: list[str]) -> bool:
         return False
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_mutation_of_any_other_token_is_refused(seed):
     """Refused, unless the changed token means the same to Python (as ``(x)`` for ``x`` does)."""
