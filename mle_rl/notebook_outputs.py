@@ -102,7 +102,12 @@ def _without_progress_bars(text: str) -> str:
 
 
 def _impersonal(text: str) -> str:
-    machine = {str(project_root()): ".", str(Path.home()): "~", platform.node(): "localhost"}
+    machine = {
+        str(project_root()): ".",
+        str(Path.home()): "~",
+        platform.node(): "localhost",
+        platform.release(): "",
+    }
     for name, shown in machine.items():
         if name:
             text = re.sub(rf"{re.escape(name)}(?!\w)", shown, text)

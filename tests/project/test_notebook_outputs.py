@@ -1,6 +1,5 @@
 """Outputs fit to be committed: results stay, traces of the run and of the machine go."""
 
-import os
 import platform
 from pathlib import Path
 
@@ -57,7 +56,9 @@ def test_of_a_progress_bar_only_the_last_state_stays():
 def test_nothing_names_the_machine():
     text = f"{project_root()}/results {Path.home()}/x {platform.node()} <a.B object at 0x7f01ab>"
     content = stripped(_executed(new_output("stream", name="stdout", text=text)))
-    assert _texts(content) == [f"./results {os.path.join('~', 'x')} localhost <a.B object>"]
+    assert _texts(content) == ["./results ~/x localhost <a.B object>"]
+    kernel = f"Linux {platform.release()}, x86_64"
+    assert _texts(stripped(_executed(new_output("stream", text=kernel)))) == ["Linux , x86_64"]
 
 
 def test_a_folder_that_only_begins_like_the_home_folder_is_left_alone():
