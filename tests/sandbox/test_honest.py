@@ -14,6 +14,7 @@ from mle_rl.sandbox.environment import environment
 
 SECTIONS = (Path(__file__).parents[1] / "fixtures" / "honest.py").read_text().split("\n# %% ")[1:]
 PROGRAMS = {name: code for name, _, code in (section.partition("\n") for section in SECTIONS)}
+COLD_IS_SLOW = {"joblib", "scikit-learn in parallel", "threads of numerical libraries"}
 
 
 def cold_run(code: str, folder: Path, public: Path) -> subprocess.CompletedProcess:
@@ -33,7 +34,10 @@ def cold_run(code: str, folder: Path, public: Path) -> subprocess.CompletedProce
     return result
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in COLD_IS_SLOW else n for n in PROGRAMS],
+)
 def test_a_program_behaves_as_without_the_sandbox(pool, world, tmp_path, name):
     cold = cold_run(PROGRAMS[name], tmp_path, world.public)
     warm = pool.run(Job(PROGRAMS[name], world.public, limits=Limits(timeout_s=60.0)))

@@ -39,13 +39,12 @@ def running(pid: int) -> bool:
         return False
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_pool():
-    """A pool for one test alone, and the process ids of its launcher and its server."""
+    """A pool whose processes may be killed, and what finds its launcher and its server."""
     before = set(descendants(os.getpid()))
     with LocalPool(1) as pool:
-        mine = [pid for pid in descendants(os.getpid()) if pid not in before]
-        yield pool, *mine[:2]
+        yield pool, lambda: [pid for pid in descendants(os.getpid()) if pid not in before][:2]
 
 
 def test_an_honest_program_reads_its_input_and_leaves_a_submission(pool, world):
@@ -163,8 +162,9 @@ def test_stages_that_the_program_reaches_arrive(pool, world):
     assert "model_trained" in stages
 
 
-def test_a_killed_server_is_replaced_and_the_job_run_once_more(own_pool, world, tmp_path):
-    pool, _, server = own_pool
+def test_a_killed_server_is_replaced_and_the_job_run_once_more(own_pool, world):
+    pool, find = own_pool
+    _, server = find()
     future = pool.submit(Job("import time; time.sleep(1); print('done')", world.public))
     wait_until(future.running)
     time.sleep(0.2)
@@ -173,7 +173,8 @@ def test_a_killed_server_is_replaced_and_the_job_run_once_more(own_pool, world, 
 
 
 def test_a_killed_launcher_is_replaced_too(own_pool, world):
-    pool, launcher, server = own_pool
+    pool, find = own_pool
+    launcher, server = find()
     future = pool.submit(Job("import time; time.sleep(1); print('done')", world.public))
     wait_until(future.running)
     os.kill(launcher, signal.SIGKILL)
@@ -182,7 +183,7 @@ def test_a_killed_launcher_is_replaced_too(own_pool, world):
 
 
 def test_a_job_under_which_the_server_dies_twice_is_killed(own_pool, world):
-    pool, *_ = own_pool
+    pool, _ = own_pool
     future = pool.submit(Job(SLEEP, world.public, limits=Limits(timeout_s=100.0)))
     for _ in range(2):
         wait_until(lambda: programs())
@@ -271,7 +272,7 @@ def test_a_forgotten_pool_ends_its_processes(world):
 
 
 def test_the_end_of_a_forked_child_does_not_end_the_parents_pool(own_pool, world):
-    pool, *_ = own_pool
+    pool, _ = own_pool
     pid = os.fork()
     if pid == 0:
         pool._end()
