@@ -2,8 +2,8 @@
 
 Departures from the paper (section 1 there: "duration-aware gradient"): the paper weights every
 sample by its own duration. That corrects exactly one way of collecting rollouts, a worker that
-repeats its action for a fixed time; see :mod:`mle_rl.rollout.rules` for the others. Here the scheme
-is a choice, and each is right under a stated rule.
+repeats its action for a fixed time; see :mod:`mle_rl.rollout.laboratory.rules` for the
+others. Here the scheme is a choice, and each is right under a stated rule.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ from collections.abc import Callable
 import numpy as np
 
 from mle_rl.errors import MleRlError
-from mle_rl.rollout.durations import LogNormal
 from mle_rl.rollout.queue import QueueConfig
 from mle_rl.rollout.simulation import EventSimulation, Learner, simulate
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.durations import LogNormal
+from mle_rl.rollout.simulation.workload import Workload
 
 WORKERS = BATCH = 64
 CONFIG = QueueConfig(workers=WORKERS, batch_size=BATCH, staleness="keep", ordering="completion")

@@ -3,7 +3,7 @@
 Who gets into a training batch is decided by a handful of independent choices: how many rollouts may
 be under way, in which order finished ones are taken, what happens to those that are too old, and
 what an update does to those still running. Every engine in use is a point in this space; the
-presets that the notebooks compare are in :mod:`mle_rl.rollout.rules`.
+presets that the notebooks compare are in :mod:`mle_rl.rollout.laboratory.rules`.
 """
 
 from __future__ import annotations

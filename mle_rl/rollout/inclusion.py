@@ -15,8 +15,8 @@ from heapq import heappop, heappush
 import numpy as np
 
 from mle_rl.errors import MleRlError
-from mle_rl.rollout.durations import Distribution
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.durations import Distribution
+from mle_rl.rollout.simulation.workload import Workload
 
 
 def renewal(workload: Workload) -> np.ndarray:

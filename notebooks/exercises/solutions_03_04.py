@@ -1,7 +1,7 @@
 """Solutions of the exercises of notebooks 03 and 04, and what they show.
 
-Read them after trying: the checkers in ``mle_rl.rollout.exercises`` say more about a wrong answer
-than this file does.
+Read them after trying: the checkers in ``mle_rl.rollout.laboratory.exercises`` say more about a
+wrong answer than this file does.
 """
 
 import numpy as np

@@ -29,8 +29,8 @@ from mle_rl.losses.objectives import (
     time_average_reward,
 )
 from mle_rl.rollout import inclusion
-from mle_rl.rollout.durations import LogNormal
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.durations import LogNormal
+from mle_rl.rollout.simulation.workload import Workload
 
 TOLERANCE = 1e-8
 CLEARLY = 1e-3

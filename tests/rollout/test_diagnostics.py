@@ -5,10 +5,10 @@ import pytest
 
 from mle_rl import MleRlError
 from mle_rl.rollout import Counts, QueueConfig, diagnostics
-from mle_rl.rollout.box import Box, run_box, summary, utilisation
-from mle_rl.rollout.durations import Constant, LogNormal
 from mle_rl.rollout.simulation import Learner, simulate
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.box import Box, run_box, summary, utilisation
+from mle_rl.rollout.simulation.durations import Constant, LogNormal
+from mle_rl.rollout.simulation.workload import Workload
 
 WORK = Workload(noise=LogNormal.of_sigma(1.0))
 

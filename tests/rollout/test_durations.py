@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mle_rl import MleRlError
-from mle_rl.rollout.durations import LogNormal, named, recorded
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.durations import LogNormal, named, recorded
+from mle_rl.rollout.simulation.workload import Workload
 
 LAWS = [
     named("constant", 3.0),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mle_rl.notebook import project_root
-from mle_rl.rollout import exercises
+from mle_rl.rollout.laboratory import exercises
 
 PATH = project_root() / "notebooks" / "exercises" / "solutions_03_04.py"
 SOLUTIONS = runpy.run_path(str(PATH))

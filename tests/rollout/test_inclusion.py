@@ -14,9 +14,9 @@ import pytest
 
 from mle_rl import MleRlError
 from mle_rl.rollout import QueueConfig, inclusion
-from mle_rl.rollout.durations import Constant, LogNormal
 from mle_rl.rollout.simulation import Learner, Result, simulate
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.durations import Constant, LogNormal
+from mle_rl.rollout.simulation.workload import Workload
 
 TWO = Workload(scale_s=(1.0, 10.0))
 FOUR = Workload(

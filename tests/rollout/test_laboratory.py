@@ -8,15 +8,16 @@ import torch
 from mle_rl import MleRlError
 from mle_rl.analysis import style
 from mle_rl.losses.objectives import expected_reward, gradient, time_average_reward
-from mle_rl.rollout import bandit, figures, gradient_figures, inclusion
-from mle_rl.rollout import gradients as g
-from mle_rl.rollout.box import Box, run_box
-from mle_rl.rollout.comparison import closed_form, compare, rules_table
-from mle_rl.rollout.durations import Constant, LogNormal
+from mle_rl.rollout import inclusion
+from mle_rl.rollout.laboratory import bandit, bandit_table, figures, gradient_figures
+from mle_rl.rollout.laboratory import gradients as g
+from mle_rl.rollout.laboratory.comparison import closed_form, compare, rules_table
+from mle_rl.rollout.laboratory.rules import ENGINES, RULES, rule
 from mle_rl.rollout.queue import QueueConfig
-from mle_rl.rollout.rules import ENGINES, RULES, rule
 from mle_rl.rollout.simulation import simulate
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.box import Box, run_box
+from mle_rl.rollout.simulation.durations import Constant, LogNormal
+from mle_rl.rollout.simulation.workload import Workload
 
 SMALL = bandit.Bandit(updates=60)
 ARMS = bandit.Bandit(noise=Constant(1.0))
@@ -56,7 +57,7 @@ def test_comparison_is_right_for_the_right_form_and_not_for_another(monkeypatch)
     table = compare(names, two, rng=np.random.default_rng(0), **args)
     assert table.deviation.abs().max() < 3
     monkeypatch.setattr(
-        "mle_rl.rollout.comparison.closed_form", lambda *a, **k: inclusion.sticky(two)
+        "mle_rl.rollout.laboratory.comparison.closed_form", lambda *a, **k: inclusion.sticky(two)
     )
     wrong = compare(names, two, rng=np.random.default_rng(0), **args)
     assert wrong.groupby("rule").deviation.apply(lambda x: x.abs().max()).min() > 5
@@ -133,16 +134,16 @@ def test_an_unknown_weighting_lists_those_there_are():
     with pytest.raises(MleRlError, match="task_mean"):
         g.exact_update(ARMS, g.workload_of(ARMS), np.full(4, 0.25), "squared")
     with pytest.raises(MleRlError, match="importance ratio"):
-        bandit.run(SMALL, bandit.config_of(SMALL, "asynchronous, keep all"), "squared", 0)
+        bandit.run(SMALL, bandit_table.config_of(SMALL, "asynchronous, keep all"), "squared", 0)
     with pytest.raises(MleRlError, match="strict order"):
-        bandit.table(SMALL, rows=["fifo"], seeds=[0])
+        bandit_table.table(SMALL, rows=["fifo"], seeds=[0])
 
 
 # ---- bandit ----------------------------------------------------------------------------------
 
 
 def test_a_bandit_run_is_reproducible_and_seeds_differ():
-    config = bandit.config_of(SMALL, "drop stale, 4 updates")
+    config = bandit_table.config_of(SMALL, "drop stale, 4 updates")
     a, b, c = (bandit.run(SMALL, config, "duration", seed) for seed in (0, 0, 1))
     assert np.array_equal(a.expected_reward, b.expected_reward)
     assert not np.array_equal(a.expected_reward, c.expected_reward)
@@ -153,7 +154,7 @@ def test_a_bandit_run_is_reproducible_and_seeds_differ():
 
 def test_charging_for_time_ends_at_the_fast_arm_and_rewards_alone_at_the_best():
     problem = bandit.Bandit(updates=250)
-    config = bandit.config_of(problem, "synchronous, wait for all")
+    config = bandit_table.config_of(problem, "synchronous, wait for all")
     assert bandit.run(problem, config, "reward rate", 0).policy.argmax() == 1
     assert bandit.run(problem, config, "none", 0).policy.argmax() == 3
 
@@ -161,7 +162,7 @@ def test_charging_for_time_ends_at_the_fast_arm_and_rewards_alone_at_the_best():
 def test_the_age_limit_loses_the_best_arm_and_admission_keeps_it():
     problem = bandit.Bandit(updates=250)
     best = {
-        row: bandit.run(problem, bandit.config_of(problem, row), "none", 0).policy[3]
+        row: bandit.run(problem, bandit_table.config_of(problem, row), "none", 0).policy[3]
         for row in ("drop stale, 4 updates", "admission control, 4, oldest first")
     }
     assert best["drop stale, 4 updates"] < 0.1
@@ -170,22 +171,26 @@ def test_the_age_limit_loses_the_best_arm_and_admission_keeps_it():
 
 def test_the_table_leaves_out_what_has_no_meaning_and_summarises_with_intervals():
     rows = ("over-provision 1.5x, abort", "asynchronous, keep all")
-    results = bandit.table(bandit.Bandit(updates=5), rows=rows, seeds=range(3))
+    results = bandit_table.table(bandit.Bandit(updates=5), rows=rows, seeds=range(3))
     pairs = set(zip(results.rule, results.weighting, strict=True))
     assert ("over-provision 1.5x, abort", "inclusion") not in pairs
     assert ("asynchronous, keep all", "inclusion") in pairs
-    cells = bandit.summarise(results, rng=np.random.default_rng(0))
+    cells = bandit_table.summarise(results, rng=np.random.default_rng(0))
     assert len(cells) == len(pairs)
     assert ((cells.low <= cells["mean"]) & (cells["mean"] <= cells.high)).all()
-    assert set(bandit.REFERENCE) <= {(r, c) for r in bandit.ROWS for c in bandit.COLUMNS}
-    aborts = bandit.config_of(SMALL, "over-provision 1.5x, abort")
+    assert set(bandit_table.REFERENCE) <= {
+        (r, c) for r in bandit_table.ROWS for c in bandit.COLUMNS
+    }
+    aborts = bandit_table.config_of(SMALL, "over-provision 1.5x, abort")
     with pytest.raises(MleRlError, match="no weight corrects it"):
         bandit.inclusion_estimate(aborts, np.ones(2), 1.0)
 
 
 @pytest.mark.slow
 def test_the_whole_table_agrees_with_the_reference():
-    cells = bandit.summarise(bandit.table(seeds=range(10)), rng=np.random.default_rng(0))
+    cells = bandit_table.summarise(
+        bandit_table.table(seeds=range(10)), rng=np.random.default_rng(0)
+    )
     known = cells.dropna(subset="reference").set_index(["rule", "weighting"])
     off = (known["mean"] - known.reference).abs()
     lottery = ("drop stale, 4 updates", "inclusion")
@@ -232,7 +237,7 @@ def test_the_timeline_shows_each_device_and_nothing_overlaps():
 def test_bandit_figures_have_a_look_for_every_weighting():
     assert set(bandit.COLUMNS) | {bandit.FIXED_SCALE} <= set(gradient_figures.LOOKS)
     assert set(g.WEIGHTINGS) - {"task_mean"} <= set(gradient_figures.LOOKS)
-    curves = bandit.learning_curves(
+    curves = bandit_table.learning_curves(
         bandit.Bandit(updates=12),
         [("asynchronous, keep all", "none")],
         seeds=range(2),

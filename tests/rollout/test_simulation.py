@@ -9,11 +9,11 @@ import pytest
 
 from mle_rl import MleRlError
 from mle_rl.rollout import QueueConfig
-from mle_rl.rollout.durations import Constant, LogNormal
 from mle_rl.rollout.simulation import EventSimulation, Generation, Learner, simulate
-from mle_rl.rollout.stream import simulate_stream, streams
-from mle_rl.rollout.trace import FATES, Trace
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.durations import Constant, LogNormal
+from mle_rl.rollout.simulation.stream import simulate_stream, streams
+from mle_rl.rollout.simulation.trace import FATES, Trace
+from mle_rl.rollout.simulation.workload import Workload
 
 WORK = Workload(
     scale_s=(1.0, 4.0), probabilities=(0.7, 0.3), noise=LogNormal.of_sigma(0.8), time_limit_s=9.0
@@ -74,7 +74,7 @@ def test_the_fast_driver_does_not_depend_on_its_block_size(monkeypatch):
     """A block ends at a stopping time; the law of what follows must not notice."""
     means = {}
     for rows in (2, 64):
-        monkeypatch.setattr("mle_rl.rollout.stream._ROWS", rows)
+        monkeypatch.setattr("mle_rl.rollout.simulation.stream._ROWS", rows)
         result = simulate_stream(
             config(workers=16), WORK, updates=5000, rng=np.random.default_rng(rows), trace=True
         )

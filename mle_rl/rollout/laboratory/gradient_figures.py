@@ -142,7 +142,7 @@ def plot_bandit(table: pd.DataFrame, title: str) -> Figure:
     """Final E[R] by rule and weighting, with the intervals over seeds and the reference.
 
     Args:
-        table: Of :func:`mle_rl.rollout.bandit.summarise`.
+        table: Of :func:`mle_rl.rollout.laboratory.bandit.summarise`.
         title: The finding.
     """
     rules = list(dict.fromkeys(table.rule))

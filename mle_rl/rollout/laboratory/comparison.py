@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from mle_rl.rollout import inclusion
+from mle_rl.rollout.laboratory.rules import RULES, rule
 from mle_rl.rollout.queue import QueueConfig
-from mle_rl.rollout.rules import RULES, rule
 from mle_rl.rollout.simulation import Learner, Result, simulate
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.workload import Workload
 
 BLOCKS = 50
 """Blocks of consecutive observations that a standard error is computed from."""

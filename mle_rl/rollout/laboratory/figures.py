@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from mle_rl.analysis import OKABE_ITO
-from mle_rl.rollout.box import Box
 from mle_rl.rollout.diagnostics import inclusion_by_decile, mean_by_decile
 from mle_rl.rollout.inclusion import drop_stale_probability
-from mle_rl.rollout.rules import RULES
+from mle_rl.rollout.laboratory.rules import RULES
 from mle_rl.rollout.simulation import Result
-from mle_rl.rollout.trace import FATES
+from mle_rl.rollout.simulation.box import Box
+from mle_rl.rollout.simulation.trace import FATES
 
 FATE_COLOURS = {
     "trained": OKABE_ITO["blue"],
@@ -35,7 +35,7 @@ def plot_slow_share(table: pd.DataFrame, title: str) -> tuple[Figure, pd.DataFra
     """Share of the slow one of two actions under each rule, with its closed form.
 
     Args:
-        table: Rows of :func:`mle_rl.rollout.comparison.compare` for two actions.
+        table: Rows of :func:`mle_rl.rollout.laboratory.comparison.compare` for two actions.
         title: The finding.
     """
     slow = table[table.action == 1].sort_values("closed_form", kind="stable")
@@ -63,7 +63,7 @@ def plot_relative_share(table: pd.DataFrame, title: str, columns: int = 4) -> Fi
     """How over- or under-represented each action is, against its duration, a panel per rule.
 
     Args:
-        table: Rows of :func:`mle_rl.rollout.comparison.compare`.
+        table: Rows of :func:`mle_rl.rollout.laboratory.comparison.compare`.
         title: The finding.
         columns: Panels side by side.
     """
@@ -113,7 +113,7 @@ def _relative_share(axes: Axes, rows: pd.DataFrame) -> None:
 def _plain(axis, ticks: Sequence[float]) -> None:
     axis.set_ticks(ticks)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())  # drawing them takes a third of a slider's redraw
 
 
 def plot_timeline(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mle_rl.errors import MleRlError
-from mle_rl.rollout.durations import Constant, Distribution
+from mle_rl.rollout.simulation.durations import Constant, Distribution
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mle_rl.rollout import inclusion
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.workload import Workload
 
 Diagnosis = tuple[Callable[..., Any], str]
 

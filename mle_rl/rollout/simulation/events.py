@@ -1,12 +1,9 @@
-"""The virtual driver: the rollout queue on an event heap and a virtual clock.
+"""The general virtual driver: the rollout queue on an event heap and a virtual clock.
 
 Everything a multi-GPU box does around the queue happens here in simulated seconds: generation on
 slots that a weight synchronisation or a shared GPU can pause, execution on workers, an update that
 takes a batch and makes the next model version. The queue is the one that trains language models;
 this module only decides *when* things happen, never who gets into a batch.
-
-:func:`simulate` is the entry. Where no decision of the queue can influence the workers, it runs
-the vectorised :mod:`mle_rl.rollout.stream` instead, an order of magnitude faster.
 """
 
 from __future__ import annotations
@@ -14,106 +11,20 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 
 import numpy as np
 
 from mle_rl.errors import MleRlError
-from mle_rl.rollout.durations import Distribution
-from mle_rl.rollout.queue import Counts, QueueConfig, RolloutQueue
-from mle_rl.rollout.trace import FATES, Recorder, Trace
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.queue import QueueConfig, RolloutQueue
+from mle_rl.rollout.simulation.source import Source
+from mle_rl.rollout.simulation.stages import Batch, Generation, Learner, Result
+from mle_rl.rollout.simulation.trace import FATES, Recorder
+from mle_rl.rollout.simulation.workload import Workload
 
-_BLOCK = 512  # random numbers drawn at a time
 _PATIENCE = 1000  # fillings of the whole box that may be dropped in a row before a run is hopeless
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What an update is given: one entry per rollout, in the order in which they were taken.
-
-    Attributes:
-        actions: Index of the sampled action, (batch,) int.
-        durations_s: Execution time, (batch,) float.
-        versions: Model version that sampled it, (batch,) int.
-        version: Model version that takes the batch.
-        interval_s: Time since the update before, the wall-clock length of an update.
-        executed_s: Worker-seconds spent on executions so far in the whole run.
-    """
-
-    actions: np.ndarray
-    durations_s: np.ndarray
-    versions: np.ndarray
-    version: int
-    interval_s: float
-    executed_s: float
-
-
-@dataclass(frozen=True)
-class Learner:
-    """How long an update takes, and what it does.
-
-    Attributes:
-        train_s: From taking a batch to the new weights.
-        weight_sync_s: From the new weights to sampling with them; sampling pauses meanwhile.
-        learn: Called with the batch when the update ends; returns the new policy's probabilities
-            over actions, or None for a policy that stays as it is.
-    """
-
-    train_s: float = 0.0
-    weight_sync_s: float = 0.0
-    learn: Callable[[Batch], np.ndarray | None] | None = None
-
-
-@dataclass(frozen=True)
-class Generation:
-    """The stage before execution: sequences decoded side by side.
-
-    Attributes:
-        slots: Sequences at the same time, over all sampling GPUs.
-        seconds: Law of the time that one sequence takes.
-        paused_by_training: Whether sampling stands still while the learner trains, because both
-            use the same GPUs.
-    """
-
-    slots: int
-    seconds: Distribution
-    paused_by_training: bool = False
-
-
-@dataclass(frozen=True)
-class Result:
-    """A finished simulation.
-
-    Attributes:
-        counts: Where every rollout is; conservation is checked at the end of every run.
-        elapsed_s: Virtual time.
-        updates: Learner updates made.
-        executed_s: Worker-seconds spent on executions, those aborted included.
-        training: Start and end of every training step, and end of its weight synchronisation,
-            shape (updates, 3); empty unless a trace was kept.
-        trace: One row per rollout, if it was asked for.
-    """
-
-    config: QueueConfig
-    counts: Counts
-    elapsed_s: float
-    updates: int
-    executed_s: float
-    training: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))
-    trace: Trace | None = None
-
-    @property
-    def worker_utilisation(self) -> float:
-        """Share of worker time spent executing."""
-        return self.executed_s / (self.elapsed_s * self.config.workers)
-
-    @property
-    def throughput(self) -> float:
-        """Trained rollouts per second."""
-        return self.counts.trained / self.elapsed_s
 
 
 @dataclass(slots=True)
@@ -127,41 +38,6 @@ class _Live:
     worker: int = -1
     slot: int = -1
     started_at: float = math.nan
-
-
-def simulate(
-    config: QueueConfig,
-    workload: Workload,
-    *,
-    updates: int,
-    rng: np.random.Generator,
-    learner: Learner | None = None,
-    generation: Generation | None = None,
-    trace: bool = False,
-) -> Result:
-    """Runs a box until the learner has made a number of updates.
-
-    Args:
-        config: The collection rule.
-        workload: The policy over actions, and how long they take.
-        updates: Learner updates to make.
-        rng: Source of all randomness.
-        learner: Duration and effect of an update; by default instantaneous and without effect.
-        generation: The sampling stage; by default sampling takes no time.
-        trace: Keep a row per rollout. Without it, memory does not grow with their number.
-
-    Raises:
-        MleRlError: Settings that do not fit together, or a rule that can make no further batch.
-    """
-    from mle_rl.rollout.stream import simulate_stream, streams  # imports this module's records
-
-    learner = learner or Learner()
-    if streams(config, workload, learner, generation):
-        return simulate_stream(
-            config, workload, updates=updates, rng=rng, train_s=learner.train_s, trace=trace
-        )
-    simulation = EventSimulation(config, workload, learner, generation, rng, trace)
-    return simulation.run(updates)
 
 
 class EventSimulation:
@@ -188,7 +64,7 @@ class EventSimulation:
         self._workload = workload
         self._learner = learner
         self._generation = generation
-        self._source = _Source(config, workload, rng)
+        self._source = Source(config, workload, rng)
         self._rng = rng
         self._events: list[tuple] = []
         self._tie = count()
@@ -422,49 +298,3 @@ class EventSimulation:
         self.version += 1
         self.queue.capacity(self.version)  # tell it, so that what is now too old goes at once
         self._forget_dropped()
-
-
-class _Source:
-    """What a free worker does next, under each worker rule; random numbers come in blocks."""
-
-    def __init__(self, config: QueueConfig, workload: Workload, rng: np.random.Generator):
-        self._workload = workload
-        self._rng = rng
-        self._probabilities = workload.probabilities
-        self._scale = workload.scale_s.tolist()
-        self._actions: dict[int, list[int]] = {}
-        self._noise: list[float] = []
-        self._rule = config.worker_rule
-        self._window_s = config.sticky_window_s
-        self._sticky: dict[int, tuple[int, float]] = {}
-        self._tasks = sorted(set(workload.tasks.tolist()))
-
-    def policy_changed(self, probabilities: np.ndarray) -> None:
-        """Actions drawn ahead are forgotten; they were the old policy's."""
-        self._probabilities = probabilities
-        self._actions.clear()
-
-    def next(self, worker: int, now: float) -> tuple[int, float]:
-        """Action and duration of the next rollout."""
-        if self._rule == "renewal":
-            action = self._draw(None)
-        elif self._rule == "per_task":
-            action = self._draw(self._tasks[worker % len(self._tasks)])
-        else:
-            action, until = self._sticky.get(worker, (-1, -math.inf))
-            if now >= until - 1e-9 * max(1.0, abs(now)):
-                action = self._draw(None)
-                self._sticky[worker] = (action, now + self._window_s)
-        if not self._noise:
-            self._noise = self._workload.noise.sample(_BLOCK, self._rng).tolist()
-        return action, self._scale[action] * self._noise.pop()
-
-    def _draw(self, task: int | None) -> int:
-        block = self._actions.get(task)
-        if not block:
-            p = self._probabilities
-            if task is not None:
-                p = self._workload.of_task(task, p)
-            block = self._workload.draw(_BLOCK, self._rng, p).tolist()
-            self._actions[task] = block
-        return block.pop()

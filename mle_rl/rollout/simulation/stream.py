@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mle_rl.rollout.queue import QueueConfig, RolloutQueue
-from mle_rl.rollout.simulation import Generation, Learner, Result
-from mle_rl.rollout.trace import FATES, NOT_YET, Trace
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.stages import Generation, Learner, Result
+from mle_rl.rollout.simulation.trace import FATES, NOT_YET, Trace
+from mle_rl.rollout.simulation.workload import Workload
 
 _ROWS = 128  # rollouts drawn ahead per worker, at most; more would leave the cache
 

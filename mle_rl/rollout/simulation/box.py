@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mle_rl.errors import MleRlError
-from mle_rl.rollout.durations import Distribution, LogNormal
 from mle_rl.rollout.queue import QueueConfig
 from mle_rl.rollout.simulation import Generation, Learner, Result, simulate
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.durations import Distribution, LogNormal
+from mle_rl.rollout.simulation.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)

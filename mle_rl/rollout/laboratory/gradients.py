@@ -13,10 +13,10 @@ from torch import Tensor
 from mle_rl.errors import unknown_name
 from mle_rl.losses import policy_gradient_loss, weighted_mean_advantages
 from mle_rl.losses.objectives import expected_update
-from mle_rl.rollout.bandit import Bandit
+from mle_rl.rollout.laboratory.bandit import Bandit
 from mle_rl.rollout.queue import QueueConfig
 from mle_rl.rollout.simulation import Batch, Learner, simulate
-from mle_rl.rollout.workload import Workload
+from mle_rl.rollout.simulation.workload import Workload
 
 WEIGHTINGS = ("none", "duration", "inclusion", "task_mean")
 
