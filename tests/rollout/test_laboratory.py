@@ -9,7 +9,7 @@ from mle_rl import MleRlError
 from mle_rl.analysis import style
 from mle_rl.losses.objectives import expected_reward, gradient, time_average_reward
 from mle_rl.rollout import inclusion
-from mle_rl.rollout.laboratory import bandit, bandit_table, figures, gradient_figures
+from mle_rl.rollout.laboratory import bandit, bandit_table, figures, gradient_figures, timeline
 from mle_rl.rollout.laboratory import gradients as g
 from mle_rl.rollout.laboratory.comparison import closed_form, compare, rules_table
 from mle_rl.rollout.laboratory.rules import ENGINES, RULES, rule
@@ -220,7 +220,7 @@ def test_the_timeline_shows_each_device_and_nothing_overlaps():
     config = QueueConfig(workers=4, batch_size=4, max_staleness=1, max_in_flight=8)
     work = Workload(scale_s=(20.0,), noise=LogNormal(1.0, 1.0))
     result = run_box(box, config, work, updates=6, rng=np.random.default_rng(0))
-    _, bars = figures.plot_timeline({"a": (box, result)}, (0.0, 150.0), "title")
+    _, bars = timeline.plot_timeline({"a": (box, result)}, (0.0, 150.0), "title")
     assert {"decoding", "training", "weight sync"} < set(bars.what)
     for device, rows in bars[~bars.device.str.startswith("sampling")].groupby("device"):
         ordered = rows.sort_values("begin_s")
