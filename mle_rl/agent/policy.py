@@ -107,9 +107,11 @@ def _load(name: str, source: Path | str, style: Literal["tiny", "chat"]) -> Poli
     # transformers takes seconds to import; keep it out of everything that only lists names.
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
 
     from mle_rl.agent.tokenizer import load_tokenizer
 
+    logging.disable_progress_bar()  # a bar for a tenth of a second, in every notebook's output
     try:
         if style == "tiny":
             tokenizer = load_tokenizer(Path(source))

@@ -6,6 +6,7 @@ random search as a baseline, and worked examples. It is written as people write,
 defaults, and is never told which choices score well on which task.
 """
 
-from mle_rl.agent.grammar.program import SLIPS, TaskShape, decisions, revise, sketch, sound, write
+from mle_rl.agent.grammar.program import SLIPS, decisions, revise, sketch, sound, write
+from mle_rl.agent.grammar.shape import TaskShape
 
 __all__ = ["SLIPS", "TaskShape", "decisions", "revise", "sketch", "sound", "write"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mle_rl.agent.grammar import models
+from mle_rl.agent.grammar import families, models
 from mle_rl.agent.grammar.code import Code
 from mle_rl.agent.grammar.decisions import Decision, Sketch, call, choice, integer, real
 
@@ -46,7 +46,7 @@ _SHARED = (
 )
 
 CLASSIFICATION = _SHARED + models.decisions(
-    models.CLASSIFIERS,
+    families.CLASSIFIERS,
     "logistic",
     {
         "multinomial_nb": 6,
@@ -61,7 +61,7 @@ CLASSIFICATION = _SHARED + models.decisions(
     },
 )
 REGRESSION = _SHARED + models.decisions(
-    models.REGRESSORS,
+    families.REGRESSORS,
     "ridge",
     {
         "linear": 4,
