@@ -58,6 +58,9 @@ class Jail(Protocol):
     def scratch_used_mb(self) -> float:
         """Size of everything in the scratch folder in MiB; infinite with far too many files."""
 
+    def intact(self) -> bool:
+        """Whether nobody but the server or the program itself can have ended the program."""
+
     def kill(self) -> None:
         """Sends SIGKILL to all of the program's processes."""
 
@@ -129,6 +132,9 @@ class NamespaceJail:
         usage = os.fstatvfs(self._scratch_fd)
         return (usage.f_blocks - usage.f_bfree) * usage.f_frsize / 2**20
 
+    def intact(self) -> bool:
+        return self._reaper.intact()
+
     def kill(self) -> None:
         self._reaper.kill()
 
@@ -188,6 +194,9 @@ class PlainJail:
                     if files > _MOST_FILES:
                         return float("inf")
         return used / 2**20
+
+    def intact(self) -> bool:
+        return True
 
     def kill(self) -> None:
         processes.kill(self.processes())

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 
+_PF_EXITING = 4
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -46,6 +47,12 @@ def kill_descendants() -> float:
         except ChildProcessError:
             return cpu_s
         cpu_s += usage.ru_utime + usage.ru_stime
+
+
+def running(pid: int) -> bool:
+    """Whether a process is there and has not begun to end."""
+    fields = _stat(pid)
+    return fields[0] not in (b"0", b"Z", b"X") and not int(fields[6]) & _PF_EXITING
 
 
 def cpu_time_s(pid: int) -> float:

@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 
+from mle_rl.sandbox import processes
 from mle_rl.sandbox import syscalls as sys_
 
 _COMMAND = struct.Struct("!i")  # 0: make a namespace; otherwise: wait for this first process
@@ -46,17 +47,27 @@ class Reaper:
 
         Returns:
             0 in the child, its process id in the parent.
+
+        Raises:
+            ConnectionError: Somebody has killed the namespace's first process.
         """
         self.first, _ = self._answer()
-        inner = os.open(f"/proc/{self.first}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        sys_.setns(inner, sys_.CLONE_NEWPID)
-        os.close(inner)
-        pid = os.fork()
+        try:
+            inner = os.open(f"/proc/{self.first}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+            sys_.setns(inner, sys_.CLONE_NEWPID)
+            os.close(inner)
+            pid = os.fork()
+        except OSError as error:
+            raise ConnectionError(f"the PID namespace that was ready is gone: {error}") from None
         if pid:
             sys_.setns(self._own_namespace, sys_.CLONE_NEWPID)
         else:
             self._socket.detach()  # the descriptor is closed with all others
         return pid
+
+    def intact(self) -> bool:
+        """Whether the namespace's first process lives: no program can kill it, others can."""
+        return processes.running(self.first)
 
     def kill(self) -> None:
         """Kills the namespace's processes; the program's own is to be waited for before `end`."""
@@ -81,7 +92,7 @@ class Reaper:
     def _answer(self) -> tuple[int, float]:
         data = self._socket.recv(_REPLY.size, socket.MSG_WAITALL)
         if len(data) != _REPLY.size:
-            raise ChildProcessError("the process that makes PID namespaces is gone")
+            raise ConnectionError("the process that makes PID namespaces is gone")
         return _REPLY.unpack(data)
 
 

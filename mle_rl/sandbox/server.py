@@ -142,9 +142,10 @@ def _write_source(source: bytes, folder: int) -> None:
 
 def _answer(seen: Watched, limits: Limits, folder: int) -> tuple[dict, list[bytes]]:
     """The result as it travels to the pool."""
-    if seen.fault or not seen.ready:
-        reason = seen.fault or f"its process ended with wait status {seen.wait_status}"
-        return {"fault": reason}, []
+    if seen.fault:
+        return {"fault": seen.fault}, []
+    if not seen.ready or not seen.intact:
+        return {"lost": f"its process ended with wait status {seen.wait_status}"}, []
     started = seen.started_at if seen.started_at is not None else seen.ended_at
     duration_s = seen.ended_at - started
     status = _status(seen, duration_s > limits.timeout_s)

@@ -90,6 +90,7 @@ class Watched:
     """What was seen of one program."""
 
     ready: bool = False
+    intact: bool = True
     fault: str | None = None
     started_at: float | None = None
     cpu_before_s: float = 0.0
@@ -188,6 +189,7 @@ class _Watch:
         # The kernel forgets the times of those that it kills together with their namespace.
         left = [pid for pid in self.jail.processes() if pid != self.pid]
         left_cpu_s = sum(cpu_time_s(pid) for pid in left)
+        self.seen.intact = self.jail.intact()
         self.jail.kill()
         _, self.seen.wait_status, usage = os.wait4(self.pid, 0)
         self.seen.ended_at = self.seen.ended_at or time.monotonic()

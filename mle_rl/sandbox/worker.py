@@ -108,7 +108,8 @@ class Worker:
         """Runs one job.
 
         Raises:
-            WorkerLost: The server was killed, or has not answered long after the time limit.
+            WorkerLost: The server was killed, or what holds the program, or there is no answer long
+                after the time limit.
             MleRlError: The sandbox failed to set the program up.
         """
         self._socket.settimeout(job.limits.timeout_s + _PATIENCE_S)
@@ -117,6 +118,8 @@ class Worker:
             answer, blobs = wire.receive(self._socket)
         except (EOFError, OSError):
             raise WorkerLost from None
+        if "lost" in answer:  # killed by somebody else, before it began or together with its jail
+            raise WorkerLost
         if "fault" in answer:
             raise MleRlError(f"The sandbox could not set a program up: {answer['fault']}.")
         return Execution(

@@ -1,0 +1,83 @@
+"""Thousands of programs in a row: nothing is lost, nothing grows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from mle_rl.sandbox import Job, LocalPool
+from mle_rl.sandbox.processes import descendants, memory_and_threads
+
+RUNS = 10_000
+DISTINCT = 100
+
+
+def program(number: int) -> str:
+    return (
+        "import pandas, numpy, random\n"
+        f"y = numpy.random.rand(5) * {number % DISTINCT}\n"
+        "table = pandas.DataFrame({'id': range(5), 'y': y})\n"
+        "table.to_csv('submission.csv', index=False)\n"
+        "print(random.random(), table.y.sum())\n"
+    )
+
+
+def results(pool: LocalPool, public: Path, count: int) -> list:
+    jobs = [Job(program(number), public, seed=number % DISTINCT) for number in range(count)]
+    futures = [pool.submit(job) for job in jobs]
+    found = (future.result() for future in futures)
+    return [(e.status, e.stdout, e.stderr, e.submission) for e in found]
+
+
+def ours(pid: int) -> bool:
+    """Whether a process is part of the sandbox, not a program: one that is dies as "killed"."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    inner = status.partition("NSpid:")[2].split("\n")[0].split()
+    return len(inner) < 3 or inner[2] == "1"
+
+
+@pytest.mark.slow
+def test_killed_workers_change_no_result(world):
+    with LocalPool(2) as pool:
+        quiet = results(pool, world.public, DISTINCT)
+    assert all(status == "ok" for status, *_ in quiet)
+    before, rng = set(descendants(os.getpid())), random.Random(1)
+    with LocalPool(2) as pool:
+        futures = [
+            pool.submit(Job(program(n), world.public, seed=n % DISTINCT)) for n in range(RUNS)
+        ]
+        for number, future in enumerate(futures):
+            execution = future.result()
+            found = (execution.status, execution.stdout, execution.stderr, execution.submission)
+            assert found == quiet[number % DISTINCT], number
+            if rng.random() < 1 / 50:
+                mine = [pid for pid in descendants(os.getpid()) if pid not in before]
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(rng.choice([pid for pid in mine if ours(pid)]), signal.SIGKILL)
+    assert set(descendants(os.getpid())) <= before
+    assert threading.active_count() == 1
+
+
+@pytest.mark.slow
+def test_a_server_does_not_grow(world):
+    before = set(descendants(os.getpid()))
+    with LocalPool(1) as pool:
+        _, server, *_ = (pid for pid in descendants(os.getpid()) if pid not in before)
+        results(pool, world.public, 200)
+        memory, files = memory_and_threads(server)[0], len(os.listdir(f"/proc/{server}/fd"))
+        mounts = Path(f"/proc/{server}/mounts").read_text()
+        results(pool, world.public, RUNS // 5)
+        assert memory_and_threads(server)[0] < 1.05 * memory
+        assert len(os.listdir(f"/proc/{server}/fd")) == files
+        assert Path(f"/proc/{server}/mounts").read_text() == mounts
+        left = set(descendants(server))
+    assert len(left) == 2  # the process that makes namespaces, and the next one's first process
