@@ -156,7 +156,8 @@ class RolloutQueue:
             MleRlError: There is no capacity, or the id is already in flight.
         """
         self._tick(now)
-        if self.capacity(version) < 1:
+        self._hear(version)
+        if self.capacity(self._version) < 1:  # the learner may be ahead of the model that sampled
             raise MleRlError("No rollout is admitted at present; ask capacity(version) first.")
         if id in self._in_flight:
             raise MleRlError(f"Rollout {id!r} was dispatched twice; ids must be unique in a run.")

@@ -37,6 +37,15 @@ def test_admission_is_the_inequality(version, accepted, running, expected):
     assert q.capacity(version) == expected
 
 
+def test_what_an_older_model_sampled_is_admitted_by_the_present_version():
+    q = queue(staleness="admit", max_staleness=1, max_in_flight=9)
+    fill(q, range(4))
+    assert q.capacity(0) == 0
+    assert q.capacity(1) == 2
+    fill(q, [4, 5], version=0)
+    assert q.capacity(1) == 0
+
+
 def test_admission_with_no_staleness_is_synchronous():
     q = queue(staleness="admit", max_staleness=0)
     fill(q, "ab")

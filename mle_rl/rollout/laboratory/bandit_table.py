@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,9 @@ REFERENCE: dict[tuple[str, str], float] = {
 admission row was not bounded in capacity: it took whatever was ready, sorted by dispatch."""
 
 
+_run = lru_cache(maxsize=2048)(run)  # table and curves share runs; one is the same every time
+
+
 def table(
     bandit: Bandit | None = None,
     *,
@@ -90,7 +94,7 @@ def table(
             if column == "inclusion" and config.in_rounds and config.unfinished == "abort":
                 continue
             for seed in seeds:
-                outcome = run(bandit, config, column, seed)
+                outcome = _run(bandit, config, column, seed)
                 records.append(
                     {"rule": row, "weighting": column, "seed": seed, **_record(bandit, outcome)}
                 )
@@ -151,7 +155,7 @@ def learning_curves(
     """
     frames = []
     for row, weighting in pairs:
-        runs = [run(bandit, config_of(bandit, row), weighting, seed) for seed in seeds]
+        runs = [_run(bandit, config_of(bandit, row), weighting, seed) for seed in seeds]
         rewards = np.stack([r.expected_reward for r in runs])
         at = np.unique(np.r_[0 : bandit.updates : every, bandit.updates - 1])
         samples = [
