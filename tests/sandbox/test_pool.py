@@ -18,7 +18,7 @@ from mle_rl import MleRlError
 from mle_rl.instrumentation import insert_by_syntax
 from mle_rl.records import Limits
 from mle_rl.sandbox import Job, LocalPool, fitting_workers, run_all
-from mle_rl.sandbox.processes import descendants
+from mle_rl.sandbox.processes import descendants, running
 
 SLEEP = "import time; time.sleep(1000)"
 
@@ -30,13 +30,6 @@ def wait_until(condition) -> None:
             return
         time.sleep(0.02)
     raise AssertionError("it did not happen within a minute")
-
-
-def running(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
 
 
 @pytest.fixture(scope="module")
@@ -211,17 +204,24 @@ def programs() -> list[int]:
 def test_closing_ends_everything_at_once(world):
     before = set(descendants(os.getpid()))
     pool = LocalPool(2)
-    futures = [
-        pool.submit(Job(SLEEP, world.public, limits=Limits(timeout_s=500.0))) for _ in range(5)
-    ]
-    wait_until(lambda: futures[1].running())
+    job = Job(SLEEP, world.public, limits=Limits(timeout_s=500.0))
+    futures = [pool.submit(job) for _ in range(5)]
+    wait_until(lambda: len(programs()) == 2)
+    launchers = set(children(os.getpid())) - before
+    mine = [pid for launcher in launchers for pid in (launcher, *descendants(launcher))]
     pool.close()
+    assert len(mine) >= 10
+    assert not any(running(pid) for pid in mine)
     for future in futures:
         with pytest.raises(CancelledError):
             future.result(timeout=60)
-    assert set(descendants(os.getpid())) <= before
     with pytest.raises(MleRlError, match="closed"):
         pool.submit(Job("pass", world.public))
+
+
+def children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
 
 
 PARENT = """
@@ -266,9 +266,10 @@ def test_nothing_outlives_the_pools_process(world, tier, number):
 def test_a_forgotten_pool_ends_its_processes(world):
     before = set(descendants(os.getpid()))
     pool = LocalPool(1)
-    assert len(descendants(os.getpid())) > len(before)
+    mine = set(descendants(os.getpid())) - before
+    assert len(mine) >= 3
     del pool
-    wait_until(lambda: set(descendants(os.getpid())) <= before)
+    wait_until(lambda: not any(running(pid) for pid in mine))
 
 
 def test_the_end_of_a_forked_child_does_not_end_the_parents_pool(own_pool, world):
