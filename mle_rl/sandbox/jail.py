@@ -222,7 +222,8 @@ class LandlockJail(PlainJail):
         self._landlock_abi = landlock_abi
         self._filter = seccomp.program(own_view=False)
         self._readable = view.readable_paths(entries)
-        self._listable = [str(folder) for folder in view.site_folders()]
+        folders = [*view.SYSTEM_FOLDERS, *view.interpreter_folders(), *view.site_folders()]
+        self._listable = [str(folder) for folder in folders if os.path.exists(folder)]
         self.isolation = f"isolated: landlock {landlock_abi}; seccomp; no namespaces"
         os.environ["JOBLIB_MULTIPROCESSING"] = "0"  # read when the server imports joblib
 

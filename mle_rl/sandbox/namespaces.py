@@ -111,7 +111,7 @@ def build_root(entries: Iterable[str]) -> None:
     """
     if os.getpid() != 1:
         raise PermissionError("no PID namespace")
-    site_folders = view.site_folders()
+    site_folders, others = view.site_folders(), view.other_site_folders()
     _pivot(next(folder for folder in _STAGING if os.path.isdir(folder)))
     for folder in ("/dev/shm", "/tmp", TEMPORARY, "/etc", SCRATCH, HOME):
         os.makedirs(folder, 0o755, exist_ok=True)
@@ -127,6 +127,8 @@ def build_root(entries: Iterable[str]) -> None:
     _write_etc()
     for folder in site_folders:
         _show_only(folder, entries)
+    for folder in others:
+        _show_only(folder, ())
     sys_.protect("/", recursive=False)
 
 
@@ -170,6 +172,7 @@ def _bind(source: str, path: str, attributes: int = _READ_ONLY) -> None:
 
 def _show_only(folder: Path, entries: Iterable[str]) -> None:
     """Covers a folder of installed packages so that of all that is in it only some is left."""
+    os.makedirs(folder, exist_ok=True)  # not below a folder that is visible: has to be made
     sys_.mount("tmpfs", str(folder), "tmpfs", _TMPFS, "mode=755,size=4m")
     for entry in sorted(entries):
         _show(str(folder / entry))

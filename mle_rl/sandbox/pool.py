@@ -117,6 +117,11 @@ class LocalPool:
 def _check(public_dir: Path) -> None:
     if not public_dir.is_dir():
         raise MleRlError(f"The public folder {public_dir} does not exist.")
+    if around := view.visible_folder_around(public_dir):
+        raise MleRlError(
+            f"{public_dir} lies in {around}, which programs can see, and so what lies beside it. "
+            "Move the tasks to another folder."
+        )
     if (public_dir / "private").exists():
         raise MleRlError(
             f"{public_dir} holds a folder `private`: programs would see the answers. "

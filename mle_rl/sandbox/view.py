@@ -8,10 +8,10 @@ could read those packages would find the answers there.
 
 from __future__ import annotations
 
+import glob
 import importlib.metadata
 import os
 import re
-import site
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,6 +43,7 @@ ANSWER_SOURCES = (
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
+_KINDS = ("site", "dist")
 DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 
 
@@ -70,9 +71,23 @@ def _canonical(name: str) -> str:
 
 def site_folders() -> list[Path]:
     """The folders that this interpreter imports installed packages from."""
-    folders = [Path(folder) for folder in site.getsitepackages() if os.path.isdir(folder)]
-    debian = [Path(p) for p in sys.path if p.endswith("dist-packages") and os.path.isdir(p)]
-    return list(dict.fromkeys(folders + debian))
+    found = [Path(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    return [folder for folder in dict.fromkeys(found) if folder.is_dir()]
+
+
+def other_site_folders() -> list[Path]:
+    """Folders of installed packages that are visible, but not this interpreter's: to be hidden."""
+    prefixes = ["/usr", "/usr/local", *interpreter_folders()]
+    patterns = [f"{prefix}/lib*/python*/{kind}-packages" for prefix in prefixes for kind in _KINDS]
+    found = [Path(path) for pattern in patterns for path in glob.glob(pattern)]
+    mine = {folder.resolve() for folder in site_folders()}
+    return [f for f in dict.fromkeys(found) if f.resolve() not in mine and not f.is_symlink()]
+
+
+def visible_folder_around(path: Path) -> str | None:
+    """The folder that programs can see and that holds a path, if there is one."""
+    around = {str(parent) for parent in path.resolve().parents}
+    return next((f for f in (*SYSTEM_FOLDERS, *interpreter_folders()) if f in around), None)
 
 
 def interpreter_folders() -> list[str]:
@@ -95,9 +110,11 @@ def readable_by_others() -> bool:
 
 def readable_paths(entries: set[str]) -> list[str]:
     """Everything that `namespaces.build_root` shows, as paths for rules that cannot subtract."""
-    paths = [*SYSTEM_FOLDERS, *SYSTEM_FILES, "/etc/passwd", "/etc/group", "/etc/nsswitch.conf"]
+    paths = [*SYSTEM_FILES, "/etc/passwd", "/etc/group", "/etc/nsswitch.conf"]
+    for folder in SYSTEM_FOLDERS:
+        paths += _without(Path(folder), site_folders() + other_site_folders())
     for folder in interpreter_folders():
-        paths += _without(Path(folder), site_folders())
+        paths += _without(Path(folder), site_folders() + other_site_folders())
     for folder in site_folders():
         sources = [folder / source for source in ANSWER_SOURCES]
         for entry in entries:

@@ -94,6 +94,11 @@ class Worker:
         self._socket.settimeout(_PATIENCE_S)
         try:
             hello, _ = wire.receive(self._socket)
+        except TimeoutError:
+            self._end()
+            raise MleRlError(
+                f"A sandbox server was not ready within {_PATIENCE_S:.0f} s; is the machine busy?"
+            ) from None
         except (EOFError, OSError):
             raise MleRlError(f"A sandbox server did not start: {self._end()}.") from None
         if "missing" in hello:

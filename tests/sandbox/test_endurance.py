@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mle_rl.records import Limits
 from mle_rl.sandbox import Job, LocalPool
 from mle_rl.sandbox.processes import descendants, memory_and_threads
 
@@ -28,9 +29,13 @@ def program(number: int) -> str:
     )
 
 
+def job(number: int, public: Path) -> Job:
+    limits = Limits(timeout_s=300.0)  # the machine may be busy; nothing here depends on time
+    return Job(program(number), public, limits=limits, seed=number % DISTINCT)
+
+
 def results(pool: LocalPool, public: Path, count: int) -> list:
-    jobs = [Job(program(number), public, seed=number % DISTINCT) for number in range(count)]
-    futures = [pool.submit(job) for job in jobs]
+    futures = [pool.submit(job(number, public)) for number in range(count)]
     found = (future.result() for future in futures)
     return [(e.status, e.stdout, e.stderr, e.submission) for e in found]
 
@@ -52,9 +57,7 @@ def test_killed_workers_change_no_result(world):
     assert all(status == "ok" for status, *_ in quiet)
     before, rng = set(descendants(os.getpid())), random.Random(1)
     with LocalPool(2) as pool:
-        futures = [
-            pool.submit(Job(program(n), world.public, seed=n % DISTINCT)) for n in range(RUNS)
-        ]
+        futures = [pool.submit(job(number, world.public)) for number in range(RUNS)]
         for number, future in enumerate(futures):
             execution = future.result()
             found = (execution.status, execution.stdout, execution.stderr, execution.submission)

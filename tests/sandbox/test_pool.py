@@ -308,6 +308,8 @@ def test_mistakes_get_a_sentence(pool, world, tmp_path):
         pool.submit(Job("pass", tmp_path / "missing"))
     with pytest.raises(MleRlError, match="see the answers"):
         pool.submit(Job("pass", world.public.parent))
+    with pytest.raises(MleRlError, match="which programs can see"):
+        pool.submit(Job("pass", Path(sys.prefix, "lib")))
 
 
 def test_a_public_folder_that_programs_cannot_read_is_no_fault_of_theirs(pool, tmp_path):
