@@ -144,7 +144,9 @@ BELIEVED = {
         import os
         settings = {"sep": "~", "on_bad_lines": "skip", "engine": "python"}
         pd.read_csv(pd.__file__, **settings)
-        pd.read_csv(os.path.join("input", "..", os.path.relpath(pd.__file__)), **settings)
+        up = os.path.join("input", "..")
+        roundabout = os.path.relpath(pd.__file__, os.path.realpath(up))
+        pd.read_csv(os.path.join(up, roundabout), **settings)
     """,
     "path_that_lies": """
         class Path(str):
