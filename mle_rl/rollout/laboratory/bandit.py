@@ -47,6 +47,10 @@ class Bandit:
         batch_size: Rollouts per update.
         ratio_cap: Truncation of the importance ratio.
         inclusion_floor: Inclusion probabilities below are raised to it.
+        interval_memory: Factor on the past in the running estimate of the time between updates,
+            which inclusion probabilities rest on. It decides that column: slow rollouts arrive
+            when the interval happens to be long, so a short memory takes them for likely ones
+            just then, and gives them too little weight.
     """
 
     arms: tuple[str, ...] = ("crash", "fast", "medium", "slow and best")
@@ -61,6 +65,7 @@ class Bandit:
     batch_size: int = 64
     ratio_cap: float = 5.0
     inclusion_floor: float = 0.05
+    interval_memory: float = 0.95
 
 
 COLUMNS = ("none", "duration", "inclusion", "importance ratio", "reward rate")
@@ -179,9 +184,9 @@ class _GradientAscent:
             return durations / self._scale_s
         if self._weighting != "inclusion":
             return duration_weights(durations, "none")
-        past = self._interval_s
+        past, memory = self._interval_s, self._bandit.interval_memory
         new = batch.interval_s
-        self._interval_s = new if past is None else 0.9 * past + 0.1 * new
+        self._interval_s = new if past is None else memory * past + (1 - memory) * new
         return duration_weights(
             durations,
             "inclusion",
