@@ -22,12 +22,15 @@ CURVES = (
 """Column of a run's history, and what its axis says."""
 
 
-def plot_learning(histories: dict[str, pd.DataFrame], title: str) -> tuple[Figure, pd.DataFrame]:
+def plot_learning(
+    histories: dict[str, pd.DataFrame], title: str, *, higher_is_better: bool = True
+) -> tuple[Figure, pd.DataFrame]:
     """Draw `CURVES` of one or more runs against updates (left) and minutes (right).
 
     Args:
         histories: Name of a run -> its history, as `mle_rl.training.train` returns it.
         title: The finding.
+        higher_is_better: Direction of the score; its axis is turned so that better is up.
 
     Returns:
         The figure, and the plotted numbers with a column ``run``.
@@ -40,6 +43,8 @@ def plot_learning(histories: dict[str, pd.DataFrame], title: str) -> tuple[Figur
             row[0].set_ylabel(label)
     for row in axes[2:4]:
         row[0].set_ylim(-0.03, 1.03)
+    if not higher_is_better:
+        axes[1, 0].invert_yaxis()
     axes[-1, 0].set_xlabel("updates")
     axes[-1, 1].set_xlabel("wall-clock time (minutes)")
     if len(histories) > 1:
