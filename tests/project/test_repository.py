@@ -99,6 +99,18 @@ def test_notebooks_are_valid_with_stable_ids_and_without_traces_of_a_run():
                 assert not any("widget" in kind for kind in output.get("data", ())), path.name
 
 
+def test_links_between_files_lead_somewhere():
+    pages = [ROOT / name for name in _committed() if name.endswith(".md")]
+    texts = [(page, page.read_text()) for page in pages]
+    for path in _notebooks():
+        cells = nbformat.read(path, as_version=4).cells
+        texts += [(path, cell.source) for cell in cells if cell.cell_type == "markdown"]
+    for page, text in texts:
+        for link in re.findall(r"\]\(([^)#\s]+)", text):
+            if "://" not in link:
+                assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} links to {link}"
+
+
 def test_git_ignores_what_runs_leave_behind_and_keeps_what_is_published():
     def ignored(name: str) -> bool:
         command = ["git", "check-ignore", "--quiet", "--no-index", name]
