@@ -12,7 +12,6 @@ import hashlib
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -81,7 +80,8 @@ def run(notebooks: Iterable[Path], profile: str, *, resume: bool = False, parame
     """
     notebooks = list(notebooks)
     results = results_folder(profile)
-    temporary = results.is_relative_to(tempfile.gettempdir()) and "MLE_RL_RESULTS" not in os.environ
+    # By profile, not by place: a checkout may itself lie in the temporary folder.
+    temporary = profile == "smoke" and "MLE_RL_RESULTS" not in os.environ
     settings = Settings(profile, results, resume, dict(parameters))
     start = time.monotonic()
     for position, path in enumerate(notebooks, 1):

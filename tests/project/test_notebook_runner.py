@@ -156,6 +156,17 @@ def test_smoke_cleans_up_after_itself_and_quick_says_where_the_figures_are(
     assert not list(temporary.iterdir())
 
 
+def test_results_stay_when_the_checkout_itself_lies_in_a_temporary_folder(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.delenv("MLE_RL_RESULTS")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("mle_rl.notebook.project_root", lambda: tmp_path / "checkout")
+    run([_notebook(tmp_path, "01_a", "x = 1")], "quick")
+    assert "removed" not in capsys.readouterr().out
+    assert (tmp_path / "checkout" / "results" / "quick" / "executed" / "01_a.ipynb").exists()
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
