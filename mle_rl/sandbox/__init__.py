@@ -7,6 +7,8 @@ pandas, scipy and scikit-learn, and forks it for every program::
     with LocalPool(2) as pool:
         execution = pool.run(Job(code, task.public_dir))
 
+`mle_rl.sandbox.ray_pool.RayPool` does the same on the nodes of a Ray cluster.
+
 The program's process is confined before its first line runs. It sees a folder of its own (working
 folder, HOME, temporary files, one quota), the task's public folder as ``./input``, read-only, and
 the libraries. What it leaves is read after all its processes are dead, by a process that it could

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mle_rl.errors import MleRlError
 from mle_rl.sandbox.pool import TIERS, fitting_workers
-from mle_rl.sandbox.worker import Worker
+from mle_rl.sandbox.worker import LocalWorker
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def check() -> Report:
 
 
 def _try(name: str) -> TierReport:
-    worker = Worker(name, packages=(), probe=True)
+    worker = LocalWorker(name, packages=(), probe=True)
     try:
         worker.start()
         worker.greet()

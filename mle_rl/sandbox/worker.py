@@ -15,6 +15,7 @@ from mle_rl.errors import MleRlError
 from mle_rl.records import Execution, Marker
 from mle_rl.sandbox import job as wire
 from mle_rl.sandbox import launcher
+from mle_rl.sandbox.backlog import WorkerLost
 from mle_rl.sandbox.environment import environment
 from mle_rl.sandbox.job import Job
 
@@ -22,11 +23,7 @@ _PATIENCE_S = 120.0
 _GRACE_S = 2.0
 
 
-class WorkerLost(Exception):
-    """The server was killed or does not answer any more."""
-
-
-class Worker:
+class LocalWorker:
     """Starts a server, talks to it, starts another when it is gone.
 
     Args:
