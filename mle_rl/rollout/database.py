@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,7 @@ class Database:
             self._connection = sqlite3.connect(
                 path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
             )
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(self._connection)
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.executescript(schema)
         except sqlite3.Error as error:
@@ -74,3 +75,20 @@ class Database:
                 if connection.in_transaction:
                     cursor.execute("ROLLBACK")
                 raise
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to a write-ahead log, which a file keeps.
+
+    SQLite does not wait for this switch: several processes that open a new file at once would find
+    it locked and fail, whatever the time-out.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
