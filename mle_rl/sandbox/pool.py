@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -122,11 +123,13 @@ class LocalPool(WorkerPool):
 
 
 def check_choice(workers: int, tier: str) -> None:
-    """Refuses a number of workers or a tier that cannot be.
+    """Refuses a system, a number of workers or a tier that cannot be.
 
     Raises:
         MleRlError: Says which, and what there is.
     """
+    if sys.platform != "linux":
+        raise MleRlError("The sandbox needs Linux: use a container or a virtual machine there.")
     if workers < 1:
         raise MleRlError(f"A pool needs at least 1 worker, not {workers}.")
     if tier not in TIERS:

@@ -19,6 +19,7 @@ from mle_rl.sandbox.jail import Jail
 from mle_rl.sandbox.processes import cpu_time_s, memory_and_threads, proportional_mb
 
 _TICK_S = 0.02
+_SELDOM = 10
 _SETUP_S = 20.0
 _MARKER_BYTES = 1 << 20
 _CHUNK = 1 << 16
@@ -122,88 +123,85 @@ def watch(
     Raises:
         Orphaned: The pool is gone.
     """
-    return _Watch(pid, jail, limits, nonce, reads, control_fd).run()
+    watcher = _Watcher(pid, jail, limits, nonce, reads)
+    process = os.pidfd_open(pid)
+    try:
+        watcher.follow(process, control_fd)
+    finally:
+        os.close(process)
+        watcher.end()
+    return watcher.seen
 
 
-class _Watch:
-    def __init__(self, pid, jail, limits, nonce, reads, control_fd) -> None:
-        self.pid, self.jail, self.limits = pid, jail, limits
-        self.reads, self.control_fd = dict(reads), control_fd
+class _Watcher:
+    def __init__(
+        self, pid: int, jail: Jail, limits: Limits, nonce: str, reads: dict[str, int]
+    ) -> None:
+        self.pid, self.jail, self.limits, self.reads = pid, jail, limits, reads
         self.seen = Watched()
         self.output = {name: BoundedText(limits.output_bytes) for name in ("stdout", "stderr")}
         self.markers = Markers(nonce)
         self.setup = b""
         self.base_mb = memory_and_threads(os.getpid())[0]
         self.forked_at = time.monotonic()
+        self.ticks = 0
 
-    def run(self) -> Watched:
-        seen = self.seen
-        poll = select.poll()
+    def follow(self, process: int, control_fd: int) -> None:
+        """Reads and takes samples until the program ends by itself or a limit is exceeded."""
         names = {fd: name for name, fd in self.reads.items()}
+        poll = select.poll()
+        for fd in (*names, process, control_fd):
+            poll.register(fd, select.POLLIN)
         for fd in names:
             os.set_blocking(fd, False)
-            poll.register(fd, select.POLLIN)
-        process = os.pidfd_open(self.pid)
-        poll.register(process, select.POLLIN)
-        poll.register(self.control_fd, select.POLLIN)
         next_tick = self.forked_at + _TICK_S
-        try:
-            while True:
-                wait_s = max(0.0, min(next_tick, self._deadline()) - time.monotonic())
-                events = poll.poll(math.ceil(wait_s * 1000))
-                now = time.monotonic()
-                ready = [fd for fd, _ in events]
-                if process in ready:
-                    seen.ended_at = now
-                    break
-                if self.control_fd in ready:
-                    raise Orphaned
-                for fd in ready:
-                    if not self._read(names[fd]):
-                        poll.unregister(fd)
-                if now >= self._deadline():
-                    seen.verdict = "timeout"
-                    break
-                if now >= next_tick:
-                    next_tick = now + _TICK_S
-                    seen.verdict = self._exceeded()
-                    if seen.verdict:
-                        break
-        finally:
-            os.close(process)
-            self._end()
+        while not self.seen.verdict:
+            wait_s = max(0.0, min(next_tick, self._deadline()) - time.monotonic())
+            ready = [fd for fd, _ in poll.poll(math.ceil(1000 * wait_s))]
+            now = time.monotonic()
+            if process in ready:
+                self.seen.ended_at = now
+                return
+            if control_fd in ready:
+                raise Orphaned
+            for fd in ready:
+                if self._read(names[fd]) == b"":
+                    poll.unregister(fd)
+            if now >= self._deadline():
+                self.seen.verdict = "timeout"
+            elif now >= next_tick:
+                next_tick = now + _TICK_S
+                self.seen.verdict = self._exceeded()
+
+    def end(self) -> None:
+        """Kills what is left, then takes what the pipes hold and the kernel's account."""
+        seen = self.seen
+        # The kernel forgets the times of those that it kills together with their namespace.
+        left = [pid for pid in self.jail.processes() if pid != self.pid]
+        left_cpu_s = sum(cpu_time_s(pid) for pid in left)
+        seen.intact = self.jail.intact()
+        self.jail.kill()
+        _, seen.wait_status, usage = os.wait4(self.pid, 0)
+        seen.ended_at = seen.ended_at or time.monotonic()
+        seen.max_rss_mb = usage.ru_maxrss / 1024
+        seen.cpu_s = usage.ru_utime + usage.ru_stime + left_cpu_s + self.jail.end()
         for name in self.reads:
             while self._read(name):
                 pass
         seen.stdout, seen.stderr = (self.output[n].text() for n in ("stdout", "stderr"))
         seen.markers = self.markers.reached
-        return seen
 
     def _deadline(self) -> float:
         if self.seen.started_at is None:
             return self.forked_at + _SETUP_S + self.limits.timeout_s
         return self.seen.started_at + self.limits.timeout_s
 
-    def _end(self) -> None:
-        """Kills what is left and takes the exact account of time and memory from the kernel."""
-        # The kernel forgets the times of those that it kills together with their namespace.
-        left = [pid for pid in self.jail.processes() if pid != self.pid]
-        left_cpu_s = sum(cpu_time_s(pid) for pid in left)
-        self.seen.intact = self.jail.intact()
-        self.jail.kill()
-        _, self.seen.wait_status, usage = os.wait4(self.pid, 0)
-        self.seen.ended_at = self.seen.ended_at or time.monotonic()
-        self.seen.max_rss_mb = usage.ru_maxrss / 1024
-        self.seen.cpu_s = usage.ru_utime + usage.ru_stime + left_cpu_s + self.jail.end()
-
-    def _read(self, name: str) -> bool:
-        """Takes what is there; False when there is no more, for now or for ever."""
+    def _read(self, name: str) -> bytes | None:
+        """Takes a piece of what is there: None when there is nothing now, empty at the end."""
         try:
             data = os.read(self.reads[name], _CHUNK)
         except BlockingIOError:
-            return False
-        if not data:
-            return False
+            return None
         if name in self.output:
             self.output[name].add(data)
         elif name == "markers":
@@ -211,7 +209,7 @@ class _Watch:
         else:
             self.setup += data
             self._read_setup()
-        return True
+        return data
 
     def _read_setup(self) -> None:
         *lines, self.setup = self.setup.split(b"\n")
@@ -227,18 +225,26 @@ class _Watch:
 
     def _exceeded(self) -> str | None:
         """Takes a sample; says how the program has to end if it exceeds a limit."""
-        pids = self.jail.processes()
+        self.ticks += 1
+        seldom = self.ticks % _SELDOM == 0
+        limits, jail = self.limits, self.jail
+        pids = jail.processes()
         samples = [memory_and_threads(pid) for pid in pids]
-        threads = sum(count for _, count in samples)
-        scratch_mb = self.jail.scratch_used_mb()
-        files_mb = scratch_mb if self.jail.scratch_in_memory else 0.0
-        # Every process counts pages it still shares with the server; one share is the server's.
-        used_mb = sum(memory for memory, _ in samples) - self.base_mb + files_mb
-        if used_mb > self.limits.memory_mb and len(pids) > 1:
-            used_mb = sum(proportional_mb(pid) for pid in pids) + files_mb
-        self.seen.peak_mb = max(self.seen.peak_mb, used_mb)
-        if used_mb > self.limits.memory_mb:
-            return "out_of_memory"
-        if threads > self.limits.processes + 1 or scratch_mb > 1.05 * self.limits.disk_mb:
+        if sum(threads for _, threads in samples) > limits.processes + 1:
             return "killed"
-        return None
+        files_mb = 0.0
+        if jail.scratch_in_memory or seldom:  # a folder on disk takes long to add up
+            used_mb = jail.scratch_used_mb()
+            if used_mb > 1.05 * limits.disk_mb:
+                return "killed"
+            files_mb = used_mb if jail.scratch_in_memory else 0.0
+        # Every process counts pages that it shares with the server and with the others: too much,
+        # but quick. The exact sum, which is slow, is taken now and then and when it matters.
+        memory_mb = sum(memory for memory, _ in samples) - self.base_mb + files_mb
+        if len(pids) > 1:
+            if memory_mb <= limits.memory_mb and not seldom:
+                return None
+            everybody = [os.getpid(), *pids]
+            memory_mb = sum(proportional_mb(pid) for pid in everybody) - self.base_mb + files_mb
+        self.seen.peak_mb = max(self.seen.peak_mb, memory_mb)
+        return "out_of_memory" if memory_mb > limits.memory_mb else None

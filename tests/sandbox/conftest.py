@@ -14,6 +14,7 @@ import pytest
 
 from mle_rl.records import Execution, Limits
 from mle_rl.sandbox import Job, LocalPool
+from mle_rl.sandbox.processes import descendants, running
 
 PRELUDE = """\
 import os, sys, ctypes, socket, signal, subprocess, time, threading, errno
@@ -116,8 +117,18 @@ def _listeners(folder: Path) -> tuple[list[socket.socket], str]:
 
 @pytest.fixture(scope="session")
 def pool(world):
+    """One for all attacks: at the end it has the same server, with nothing around it."""
+    before = set(descendants(os.getpid()))
     with LocalPool(1) as pool:
+        mine = [pid for pid in descendants(os.getpid()) if pid not in before]
+        launcher, server, *_ = mine
+        mounts = Path(f"/proc/{server}/mounts").read_text()
         yield pool
+        assert running(launcher)
+        assert running(server)
+        assert Path(f"/proc/{server}/mounts").read_text() == mounts
+        left = descendants(server)
+        assert len(left) <= 2, "only what makes namespaces, and the next namespace's first process"
 
 
 @pytest.fixture(scope="session")

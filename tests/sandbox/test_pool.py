@@ -86,6 +86,14 @@ def test_the_measures_are_of_the_program_alone(pool, world):
     assert 0.3 <= heavy.cpu_s <= heavy.duration_s + 0.05
 
 
+def test_memory_that_processes_share_counts_once(pool, world):
+    code = "import os, time\nx = bytearray(50 << 20)\n"
+    code += "for _ in range(4):\n    if os.fork() == 0: time.sleep(0.6); os._exit(0)\n"
+    execution = pool.run(Job(code + "time.sleep(0.6)", world.public))
+    assert execution.status == "ok"
+    assert 50 <= execution.peak_memory_mb < 100
+
+
 def test_cpu_time_of_children_and_orphans_counts(pool, world):
     burn = "b = time.process_time()\nwhile time.process_time() < b + 0.2: pass\n"
     child = (
@@ -310,6 +318,12 @@ def test_mistakes_get_a_sentence(pool, world, tmp_path):
         pool.submit(Job("pass", world.public.parent))
     with pytest.raises(MleRlError, match="which programs can see"):
         pool.submit(Job("pass", Path(sys.prefix, "lib")))
+
+
+def test_another_system_gets_a_sentence(monkeypatch):
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(MleRlError, match="needs Linux"):
+        LocalPool(1)
 
 
 def test_a_public_folder_that_programs_cannot_read_is_no_fault_of_theirs(pool, tmp_path):
