@@ -38,8 +38,11 @@ reproduce: PROFILE := quick
 reproduce: $(STAMP)
 	@$(NOTEBOOKS)
 
+# Tests of time limits can fail beside other heavy work: what failed is run once more, alone.
 test: $(STAMP) lint
-	@$(RUN) -m pytest -q -n 2 --dist worksteal -m "not slow"
+	@$(RUN) -m pytest -q -n 2 --dist worksteal -m "not slow" || { \
+	  echo "Once more, alone, what failed above:"; \
+	  $(RUN) -m pytest -q --last-failed --last-failed-no-failures none -m "not slow"; }
 
 test-all: $(STAMP) lint
 	@$(RUN) -m pytest -q -n 2 --dist worksteal
