@@ -111,6 +111,7 @@ def build_root(entries: Iterable[str]) -> None:
     """
     if os.getpid() != 1:
         raise PermissionError("no PID namespace")
+    sys_.unshare(sys_.CLONE_NEWNS)  # the launcher keeps its view: it must see whom to kill
     site_folders, others = view.site_folders(), view.other_site_folders()
     _pivot(next(folder for folder in _STAGING if os.path.isdir(folder)))
     for folder in ("/dev/shm", "/tmp", TEMPORARY, "/etc", SCRATCH, HOME):

@@ -244,7 +244,11 @@ with LocalPool(1, tier=tier) as pool:
     future = pool.submit(Job(daemon, public, limits=Limits(timeout_s=500.0)))
     while len(descendants(os.getpid())) < expected:
         time.sleep(0.02)
-    print(*descendants(os.getpid()), flush=True)
+    mine = descendants(os.getpid())
+    heir = os.fork()  # as data loaders do: it inherits the sockets to the servers
+    if heir == 0:
+        time.sleep(500)
+    print(heir, *mine, flush=True)
     time.sleep(500)
 """
 
@@ -264,11 +268,14 @@ def test_nothing_outlives_the_pools_process(world, tier, number):
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as parent:
-        pids = [int(word) for word in parent.stdout.readline().split()]
+        heir, *pids = (int(word) for word in parent.stdout.readline().split())
         assert len(pids) >= expected, parent.stderr.read()
         parent.send_signal(number)
         parent.wait(timeout=60)
-        wait_until(lambda: not any(running(pid) for pid in pids))
+        try:
+            wait_until(lambda: not any(running(pid) for pid in pids))
+        finally:
+            os.kill(heir, signal.SIGKILL)
 
 
 def test_a_forgotten_pool_ends_its_processes(world):
@@ -318,6 +325,24 @@ def test_mistakes_get_a_sentence(pool, world, tmp_path):
         pool.submit(Job("pass", world.public.parent))
     with pytest.raises(MleRlError, match="which programs can see"):
         pool.submit(Job("pass", Path(sys.prefix, "lib")))
+
+
+def test_links_in_a_folder_that_is_closed_to_others_lead_nowhere(pool, tmp_path):
+    public, private = tmp_path / "public", tmp_path / "private"
+    public.mkdir(mode=0o700)
+    private.mkdir()
+    (private / "answers.csv").write_text("secret")
+    (public / "train.csv").write_text("id\n")
+    (public / "file").symlink_to("../private/answers.csv")
+    (public / "folder").symlink_to("../private")
+    code = "import os\nprint(open('input/train.csv').read())\nfor path in PATHS:\n"
+    code += "    try: print(os.path.exists(path), open(path).read())\n"
+    code += "    except OSError as error: print(error)\n"
+    paths = ["input/file", "input/folder/answers.csv"]
+    execution = pool.run(Job(code.replace("PATHS", repr(paths)), public))
+    assert execution.stdout.startswith("id\n")
+    assert execution.stdout.count("No such file") == 2
+    assert "secret" not in execution.stdout
 
 
 def test_another_system_gets_a_sentence(monkeypatch):
