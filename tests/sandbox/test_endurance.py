@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mle_rl.records import Limits
+from mle_rl.records import Execution, Limits
 from mle_rl.sandbox import Job, LocalPool
 from mle_rl.sandbox.processes import descendants, memory_and_threads
 
@@ -34,10 +34,13 @@ def job(number: int, public: Path) -> Job:
     return Job(program(number), public, limits=limits, seed=number % DISTINCT)
 
 
+def result(execution: Execution) -> tuple:
+    return execution.status, execution.stdout, execution.stderr, execution.submission
+
+
 def results(pool: LocalPool, public: Path, count: int) -> list:
     futures = [pool.submit(job(number, public)) for number in range(count)]
-    found = (future.result() for future in futures)
-    return [(e.status, e.stdout, e.stderr, e.submission) for e in found]
+    return [result(future.result()) for future in futures]
 
 
 def ours(pid: int) -> bool:
@@ -58,14 +61,18 @@ def test_killed_workers_change_no_result(world):
     before, rng = set(descendants(os.getpid())), random.Random(1)
     with LocalPool(2) as pool:
         futures = [pool.submit(job(number, world.public)) for number in range(RUNS)]
+        unlucky = 0
         for number, future in enumerate(futures):
             execution = future.result()
-            found = (execution.status, execution.stdout, execution.stderr, execution.submission)
-            assert found == quiet[number % DISTINCT], number
+            if execution.status == "killed" and execution.duration_s == 0.0:
+                unlucky += 1  # lost two workers, and says so: whoever asked asks again
+                execution = pool.run(job(number, world.public))
+            assert result(execution) == quiet[number % DISTINCT], number
             if rng.random() < 1 / 50:
                 mine = [pid for pid in descendants(os.getpid()) if pid not in before]
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(rng.choice([pid for pid in mine if ours(pid)]), signal.SIGKILL)
+        assert unlucky < RUNS / 500
     assert set(descendants(os.getpid())) <= before
     assert threading.active_count() == 1
 
