@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
+from numbers import Real
 from typing import Literal, get_args, get_type_hints
 
 from mle_rl.errors import MleRlError
@@ -72,7 +74,7 @@ class QueueConfig:
     max_in_flight: int | None = None
 
     def __post_init__(self):
-        for problem in (*_out_of_range(self), *_contradictions(self)):
+        for problem in chain(_out_of_range(self), _contradictions(self)):  # ranges first
             raise MleRlError(problem)
 
     @property
@@ -108,13 +110,17 @@ def _out_of_range(c: QueueConfig):
             yield f"{name} is {value!r}; give a whole number of at least {least}."
     for name in ("restart_window_s", "sticky_window_s"):
         value = getattr(c, name)
-        if value is not None and not (math.isfinite(value) and value > 0):
+        if value is not None and not (_is_number(value) and 0 < value < math.inf):
             yield f"{name} is {value!r}; give a positive number of seconds."
-    if not (math.isfinite(c.over_provision) and c.over_provision >= 1):
+    if not (_is_number(c.over_provision) and 1 <= c.over_provision < math.inf):
         yield (
             f"over_provision is {c.over_provision!r}; give a number of at least 1 (1.5 starts "
             "half as many again)."
         )
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _contradictions(c: QueueConfig):

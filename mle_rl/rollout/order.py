@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 
+from mle_rl.rollout.config import QueueConfig
+
 Ticket = tuple[int, int, Hashable]
 
 
@@ -49,6 +51,12 @@ class CompletionOrder:
         if stale:
             self._ready[:] = [t for t in self._ready if t[1] >= version]
         return stale
+
+    def line(self) -> None:
+        """The tickets are the whole state."""
+
+    def set_line(self, state: None) -> None:
+        """Nothing to restore."""
 
 
 class DispatchOrder:
@@ -92,6 +100,12 @@ class DispatchOrder:
             self._ready = [t for t in self._ready if t[1] >= version]
             heapify(self._ready)
         return stale
+
+    def line(self) -> None:
+        """The tickets are the whole state."""
+
+    def set_line(self, state: None) -> None:
+        """Nothing to restore."""
 
 
 class WindowOrder(DispatchOrder):
@@ -178,3 +192,12 @@ class WindowOrder(DispatchOrder):
         self._line = deque(state["line"])
         self._out_of_turn = set(state["out_of_turn"])
         self._recount()
+
+
+def order_of(config: QueueConfig) -> CompletionOrder | DispatchOrder | WindowOrder:
+    """The order that a configuration names."""
+    if config.ordering == "completion":
+        return CompletionOrder()
+    if config.ordering == "dispatch":
+        return DispatchOrder()
+    return WindowOrder(config.order_window)

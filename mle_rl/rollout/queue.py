@@ -14,44 +14,16 @@ late, dropped or overtaken alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import repeat
-from typing import Literal
 
 from mle_rl.errors import MleRlError
 from mle_rl.rollout.config import QueueConfig
-from mle_rl.rollout.order import CompletionOrder, DispatchOrder, Ticket, WindowOrder
+from mle_rl.rollout.order import Ticket, order_of
+from mle_rl.rollout.tally import Counts, DropReason, Tally
 
 __all__ = ["Counts", "DropReason", "QueueConfig", "RolloutQueue"]
-
-DropReason = Literal["stale", "aborted", "window", "timeout", "crashed"]
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Where every dispatched rollout is.
-
-    Attributes:
-        dispatched: All that were ever dispatched.
-        trained: Handed out in a batch.
-        dropped: By reason; see :data:`DropReason`.
-        in_flight: Dispatched, not finished: waiting for a worker or running.
-        ready: Finished, waiting for the learner.
-    """
-
-    dispatched: int = 0
-    trained: int = 0
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    in_flight: int = 0
-    ready: int = 0
-
-    @property
-    def conserved(self) -> bool:
-        """Dispatched = trained + dropped + in flight + ready; anything else is a lost rollout."""
-        accounted = self.trained + sum(self.dropped.values()) + self.in_flight + self.ready
-        return self.dispatched == accounted
 
 
 class RolloutQueue:
@@ -67,11 +39,8 @@ class RolloutQueue:
         self._in_rounds = config.in_rounds
         self._in_flight: dict[Hashable, Ticket] = {}
         self._running: set[Hashable] = set()
-        self._ready = _order(config)
-        self._dispatched = 0
-        self._trained = 0
-        self._drops: Counter[str] = Counter()
-        self._undrained: list[tuple[Hashable, DropReason]] = []
+        self._ready = order_of(config)
+        self._tally = Tally()
         self._now = float("-inf")
         self._version = -1
         self._oldest_usable = -1
@@ -95,7 +64,7 @@ class RolloutQueue:
         room = self._places - len(self._in_flight)
         if config.staleness == "admit":
             usable = (config.max_staleness + version + 1) * config.batch_size
-            room = min(room, usable - (self._dispatched - sum(self._drops.values())))
+            room = min(room, usable - self._tally.begun)
         return room if room > 0 else 0
 
     @property
@@ -111,13 +80,7 @@ class RolloutQueue:
     @property
     def counts(self) -> Counts:
         """Where every dispatched rollout is at this moment."""
-        return Counts(
-            dispatched=self._dispatched,
-            trained=self._trained,
-            dropped=dict(self._drops),
-            in_flight=len(self._in_flight),
-            ready=len(self._ready),
-        )
+        return self._tally.counts(len(self._in_flight), len(self._ready))
 
     @property
     def window_closes_at(self) -> float | None:
@@ -144,8 +107,7 @@ class RolloutQueue:
         The driver cancels those that still run and tells the ledger. It must ask after every take,
         because the list grows until it does.
         """
-        drained, self._undrained = tuple(self._undrained), []
-        return drained
+        return self._tally.drain()
 
     # ---- what the driver reports -------------------------------------------------------------
 
@@ -161,9 +123,9 @@ class RolloutQueue:
             raise MleRlError("No rollout is admitted at present; ask capacity(version) first.")
         if id in self._in_flight:
             raise MleRlError(f"Rollout {id!r} was dispatched twice; ids must be unique in a run.")
-        number = self._dispatched
+        number = self._tally.dispatched
         self._in_flight[id] = (number, version, id)
-        self._dispatched = number + 1
+        self._tally.dispatched = number + 1
         self._ready.dispatched((number,))
         self._open_window(now)
 
@@ -224,7 +186,7 @@ class RolloutQueue:
             raise MleRlError("turn_over needs a rule under which a free worker always goes on.")
         self._tick(now)
         self._hear(version)
-        first = self._dispatched
+        first = self._tally.dispatched
         numbers = range(first, first + len(new))
         in_flight = self._in_flight
         expected = len(in_flight)
@@ -236,7 +198,7 @@ class RolloutQueue:
             raise MleRlError(f"Rollout {unknown.args[0]!r} is not in flight.") from None
         if not (distinct and len(in_flight) == expected):
             raise MleRlError("turn_over was given an id twice, or unequal numbers of ids.")
-        self._dispatched = first + len(new)
+        self._tally.dispatched = first + len(new)
         self._ready.dispatched(numbers)
         if self._running:
             self._running.difference_update(finished)
@@ -274,7 +236,7 @@ class RolloutQueue:
         tickets = self._ready.take(n)
         if tickets is None:
             return None
-        self._trained += n
+        self._tally.trained += n
         if self._in_rounds:
             self._last_round = version
             if self.config.unfinished == "abort":
@@ -292,11 +254,8 @@ class RolloutQueue:
             "config": asdict(self.config),
             "in_flight": [list(t) for t in sorted(self._in_flight.values())],
             "ready": [list(t) for t in self._ready.tickets()],
-            "line": self._ready.line() if isinstance(self._ready, WindowOrder) else None,
-            "dispatched": self._dispatched,
-            "trained": self._trained,
-            "dropped": dict(self._drops),
-            "undrained": [list(d) for d in self._undrained],
+            "line": self._ready.line(),
+            **self._tally.state_dict(),
             "version": self._version,
             "last_round": self._last_round,
         }
@@ -316,12 +275,9 @@ class RolloutQueue:
             )
         self.__init__(self.config)  # forget everything, the old clock included
         self._in_flight = {id: (number, version, id) for number, version, id in state["in_flight"]}
-        if isinstance(self._ready, WindowOrder):
-            self._ready.set_line(state["line"])
+        self._ready.set_line(state["line"])
         self._ready.add_many([tuple(t) for t in state["ready"]])
-        self._dispatched, self._trained = state["dispatched"], state["trained"]
-        self._drops = Counter(state["dropped"])
-        self._undrained = [tuple(d) for d in state["undrained"]]
+        self._tally.load_state_dict(state)
         self._last_round = state["last_round"]
         self._hear(state["version"])
 
@@ -340,7 +296,7 @@ class RolloutQueue:
         if self.config.staleness == "drop":
             self._oldest_usable = version - self.config.max_staleness
             for ticket in self._ready.remove_older(self._oldest_usable):
-                self._count_drop(ticket, "stale")
+                self._tally.drop(ticket[2], "stale")
 
     def _leave(self, id: Hashable) -> Ticket:
         ticket = self._in_flight.pop(id, None)
@@ -362,11 +318,7 @@ class RolloutQueue:
 
     def _drop(self, ticket: Ticket, reason: DropReason) -> None:
         self._ready.dropped(ticket[0])
-        self._count_drop(ticket, reason)
-
-    def _count_drop(self, ticket: Ticket, reason: DropReason) -> None:
-        self._drops[reason] += 1
-        self._undrained.append((ticket[2], reason))
+        self._tally.drop(ticket[2], reason)
 
     def _drop_in_flight(self, reason: DropReason) -> None:
         for ticket in sorted(self._in_flight.values()):
@@ -388,14 +340,6 @@ class RolloutQueue:
         if len(self._ready) < n:
             return None
         tickets = self._ready.take(len(self._ready))
-        self._trained += len(tickets)
+        self._tally.trained += len(tickets)
         self._last_round = version
         return tuple([id for _, _, id in tickets])
-
-
-def _order(config: QueueConfig) -> CompletionOrder | DispatchOrder | WindowOrder:
-    if config.ordering == "completion":
-        return CompletionOrder()
-    if config.ordering == "dispatch":
-        return DispatchOrder()
-    return WindowOrder(config.order_window)

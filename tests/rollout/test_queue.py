@@ -285,7 +285,16 @@ def test_a_state_of_another_rule_is_refused():
         ({"ordering": "random"}, "completion, dispatch, window"),
         ({"over_provision": 0.5}, "over_provision"),
         ({"over_provision": float("nan")}, "over_provision"),
-        ({"restart_window_s": 0.0}, "restart_window_s"),
+        ({"over_provision": float("inf")}, "over_provision"),
+        ({"over_provision": "1.5"}, "over_provision"),
+        *(
+            ({name: bad, **extra}, name)
+            for name, extra in (
+                ("restart_window_s", {}),
+                ("sticky_window_s", {"worker_rule": "sticky"}),
+            )
+            for bad in (0.0, -1.0, float("nan"), float("inf"), "8", True)
+        ),
         ({"max_staleness": 3}, "any age"),
         ({"staleness": "drop"}, "needs max_staleness"),
         ({"staleness": "admit"}, "needs max_staleness"),

@@ -298,7 +298,7 @@ class NeverGivesBack(RolloutQueue):
 
     def crash(self, id, now):
         super().crash(id, now)
-        self._drops["crashed"] -= 1
+        self._tally.drops["crashed"] -= 1
 
 
 class ForgetsTheBuffer(RolloutQueue):
@@ -334,9 +334,8 @@ class AbortsSilently(RolloutQueue):
     """What is aborted is not reported to the driver."""
 
     def _drop_in_flight(self, reason):
-        reported = list(self._undrained)
         super()._drop_in_flight(reason)
-        self._undrained = reported
+        self.drain_dropped()
 
 
 @pytest.mark.parametrize(
