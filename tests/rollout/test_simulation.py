@@ -100,6 +100,7 @@ def test_the_fast_driver_does_not_depend_on_its_block_size(monkeypatch):
         ({"max_in_flight": 99}, Learner(), None),
         ({"timeouts": "mask"}, Learner(), None),
         ({}, Learner(learn=lambda batch: None), None),
+        ({}, Learner(weight_sync_s=1.0), None),
         ({}, Learner(), Generation(4, Constant(1.0))),
     ],
 )
@@ -219,6 +220,18 @@ def test_a_rule_that_can_never_fill_a_batch_says_so():
         )
     with pytest.raises(MleRlError, match="No batch fills"):
         simulate(never, Workload(scale_s=(2.0,)), updates=1, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("updates", [0, -1, 2.5, None])
+def test_a_run_makes_at_least_one_update(updates):
+    with pytest.raises(MleRlError, match="updates"):
+        simulate(config(), WORK, updates=updates, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("slots", [0, -1, 1.5])
+def test_sampling_needs_a_slot(slots):
+    with pytest.raises(MleRlError, match="slots"):
+        Generation(slots, Constant(1.0))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from mle_rl.analysis import OKABE_ITO
-from mle_rl.rollout.simulation.box import Box
+from mle_rl.rollout.simulation.box import Box, held
 from mle_rl.rollout.simulation.stages import Result
 from mle_rl.rollout.simulation.trace import FATES
 
@@ -78,13 +78,12 @@ def plot_timeline(
 def _sampling_rows(axes: Axes, box: Box, result: Result, window_s) -> list[dict]:
     """Occupancy of each sampling GPU on a grid of instants, drawn as darkness."""
     trace = result.trace
-    ends = np.where(np.isnan(trace.generated_at), trace.finished_at, trace.generated_at)
-    ends = np.where(np.isnan(ends), result.elapsed_s, ends)
+    begins, ends = held(result)
     instants = np.linspace(*window_s, 401)
-    gpu = trace.slot // box.generation_batch
+    gpu = box.gpu_of(trace.slot)
     image = np.zeros((box.sampling_gpus, 400))
     for g in range(box.sampling_gpus):
-        begin, end = np.sort(trace.dispatched_at[gpu == g]), np.sort(ends[gpu == g])
+        begin, end = np.sort(begins[gpu == g]), np.sort(ends[gpu == g])
         middle = (instants[1:] + instants[:-1]) / 2
         image[g] = np.searchsorted(begin, middle, "right") - np.searchsorted(end, middle, "right")
     first = 0 if box.training_gpus == 0 else 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mle_rl.errors import MleRlError
 from mle_rl.rollout.queue import QueueConfig
 from mle_rl.rollout.simulation.events import EventSimulation
 from mle_rl.rollout.simulation.stages import Batch, Generation, Learner, Result
@@ -42,6 +43,8 @@ def simulate(
     Raises:
         MleRlError: Settings that do not fit together, or a rule that can make no further batch.
     """
+    if not (isinstance(updates, int) and updates >= 1):
+        raise MleRlError(f"updates is {updates!r}; give a whole number of at least 1.")
     learner = learner or Learner()
     if streams(config, workload, learner, generation):
         return simulate_stream(

@@ -7,9 +7,11 @@ out, on purpose: prefill, a decoding speed that falls as a batch grows, straggle
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 
 from mle_rl.errors import MleRlError
 from mle_rl.rollout.queue import QueueConfig
@@ -48,8 +50,8 @@ class Box:
                 "sample, or give 0 training GPUs to share all of them."
             )
         positive = (self.tokens_per_s, self.generation_batch, self.train_gpu_s)
-        if min(positive) <= 0 or self.weight_sync_s < 0:
-            raise MleRlError("Speeds, sizes and times of a box must be positive.")
+        if not (all(0 < x < math.inf for x in positive) and 0 <= self.weight_sync_s < math.inf):
+            raise MleRlError("Speeds, sizes and times of a box must be positive and finite.")
 
     @property
     def sampling_gpus(self) -> int:
@@ -60,6 +62,10 @@ class Box:
     def train_s(self) -> float:
         """Wall-clock time of an update."""
         return self.train_gpu_s / (self.training_gpus or self.gpus)
+
+    def gpu_of(self, slots: np.ndarray) -> np.ndarray:
+        """The sampling GPU of decoding slots: they are dealt in turn, so that GPUs fill evenly."""
+        return slots % self.sampling_gpus
 
     def stages(self) -> tuple[Learner, Generation]:
         """The box in the simulation's terms."""
@@ -120,22 +126,38 @@ def run_box(
     )
 
 
-def utilisation(box: Box, result: Result) -> dict[str, float]:
-    """Share of its time that each kind of device is busy.
+def by_device(box: Box, result: Result) -> pd.DataFrame:
+    """Share of its time that every single device is busy.
 
     Returns:
-        ``sampling GPUs`` (share of decoding slots in use), ``training GPUs`` (training or sending
-        weights; for shared GPUs the share of time they train), ``workers``.
+        One row per device: ``kind`` (``sampling GPUs``: share of its decoding slots in use;
+        ``training GPUs``: training or sending weights; ``workers``: executing), ``device`` (its
+        number, from 0), ``busy``. GPUs that do both have a row of each kind.
     """
-    begin, end = _decoding(result)
-    slots = box.sampling_gpus * box.generation_batch
-    training = np.minimum(result.training[:, 2], result.elapsed_s) - result.training[:, 0]
-    return {
-        "sampling GPUs": float(((end - begin).sum() - _paused(box, result)) / slots)
-        / result.elapsed_s,
-        "training GPUs": float(training.sum()) / result.elapsed_s,
-        "workers": result.worker_utilisation,
+    trace, training_s = result.trace, result.training[:, [0, 2]].clip(max=result.elapsed_s)
+    stopped_at = np.where(np.isnan(trace.finished_at), result.elapsed_s, trace.finished_at)
+    executing = np.where(trace.worker >= 0, stopped_at - trace.started_at, 0.0)
+    workers = result.config.workers
+    busy_s = {
+        "sampling GPUs": np.bincount(
+            box.gpu_of(trace.slot), weights=_decoding_s(box, result), minlength=box.sampling_gpus
+        )
+        / box.generation_batch,
+        "training GPUs": np.full(box.training_gpus or box.gpus, np.diff(training_s).sum()),
+        "workers": np.bincount(trace.worker.clip(min=0), weights=executing, minlength=workers),
     }
+    return pd.concat(
+        [
+            pd.DataFrame({"kind": kind, "device": range(len(s)), "busy": s / result.elapsed_s})
+            for kind, s in busy_s.items()
+        ],
+        ignore_index=True,
+    )
+
+
+def utilisation(box: Box, result: Result) -> dict[str, float]:
+    """Mean of :func:`by_device` over the devices of each kind."""
+    return by_device(box, result).groupby("kind", sort=False).busy.mean().to_dict()
 
 
 def summary(box: Box, result: Result) -> dict[str, float]:
@@ -157,19 +179,18 @@ def summary(box: Box, result: Result) -> dict[str, float]:
     }
 
 
-def _decoding(result: Result) -> tuple[np.ndarray, np.ndarray]:
+def _decoding_s(box: Box, result: Result) -> np.ndarray:
+    """Seconds for which each rollout was being decoded, pauses left out, shape (rollouts,)."""
+    begin, end = held(result)
+    first = 0 if box.training_gpus == 0 else 1  # of a step: training, or sending weights alone
+    seconds = end - begin
+    for step in result.training:
+        seconds -= np.clip(np.minimum(end, step[2]) - np.maximum(begin, step[first]), 0, None)
+    return seconds
+
+
+def held(result: Result) -> tuple[np.ndarray, np.ndarray]:
     """When each rollout held a decoding slot: until generated, aborted, or the end of the run."""
     trace = result.trace
     given_up = np.where(np.isnan(trace.finished_at), result.elapsed_s, trace.finished_at)
     return trace.dispatched_at, np.where(np.isnan(trace.generated_at), given_up, trace.generated_at)
-
-
-def _paused(box: Box, result: Result) -> float:
-    """Slot-seconds during which sequences were held while sampling stood still."""
-    begin, end = _decoding(result)
-    first = 0 if box.training_gpus == 0 else 1
-    total = 0.0
-    for step in result.training:
-        low, high = step[first], step[2]
-        total += np.clip(np.minimum(end, high) - np.maximum(begin, low), 0, None).sum()
-    return float(total)

@@ -19,9 +19,10 @@ import numpy as np
 
 from mle_rl.errors import MleRlError
 from mle_rl.rollout.queue import QueueConfig, RolloutQueue
+from mle_rl.rollout.simulation.decoding import Decoding
 from mle_rl.rollout.simulation.source import Source
 from mle_rl.rollout.simulation.stages import Batch, Generation, Learner, Result
-from mle_rl.rollout.simulation.trace import FATES, Recorder
+from mle_rl.rollout.simulation.trace import Recorder, Unrecorded
 from mle_rl.rollout.simulation.workload import Workload
 
 _PATIENCE = 1000  # fillings of the whole box that may be dropped in a row before a run is hopeless
@@ -63,17 +64,13 @@ class EventSimulation:
         self.version = 0
         self._workload = workload
         self._learner = learner
-        self._generation = generation
+        self._decoding = Decoding(generation, rng) if generation else None
         self._source = Source(config, workload, rng)
-        self._rng = rng
         self._events: list[tuple] = []
         self._tie = count()
         self._live: dict[int, _Live] = {}
         self._waiting: deque[int] = deque()
         self._free_workers = list(range(config.workers))[::-1]
-        self._free_slots = list(range(generation.slots))[::-1] if generation else []
-        self._pause_ends_at = 0.0
-        self._total_pause_s = 0.0
         self._training = False
         self._updated_at = 0.0
         self._windowed = config.restart_window_s is not None
@@ -82,8 +79,7 @@ class EventSimulation:
         self._dropped_in_a_row = 0
         self._executed_s = 0.0
         self._number = 0
-        self._recorder = Recorder() if trace else None
-        self._steps: list[tuple[float, float, float]] = []
+        self._recorder = Recorder() if trace else Unrecorded()
 
     def run(self, updates: int) -> Result:
         """Runs until the model version is ``updates``."""
@@ -107,8 +103,8 @@ class EventSimulation:
             elapsed_s=self.now,
             updates=self.version,
             executed_s=self._executed_s + self._executing_s(),
-            training=np.array(self._steps).reshape(-1, 3),
-            trace=self._recorder.trace() if self._recorder else None,
+            training=np.array(self._recorder.steps).reshape(-1, 3),
+            trace=self._recorder.trace(),
         )
 
     def _at(self, time: float, action: Callable, argument=None, *, last: bool = False) -> None:
@@ -132,10 +128,8 @@ class EventSimulation:
 
     def _dispatch(self) -> None:
         room = self.queue.capacity(self.version)
-        if self._generation:
-            if self.now < self._pause_ends_at:
-                return
-            room = min(room, len(self._free_slots))
+        if self._decoding:
+            room = min(room, self._decoding.room(self.now))
         elif self.config.worker_rule != "renewal":
             room = min(room, len(self._free_workers))
         for _ in range(room):
@@ -146,44 +140,41 @@ class EventSimulation:
                 self._at(self._window_event_at, self._window_ends, last=True)
 
     def _dispatch_one(self) -> None:
-        worker = self._free_workers.pop() if self._free_workers and not self._generation else -1
-        action, duration = self._source.next(worker, self.now)
-        limit = self._workload.time_limit_s
-        status, duration = ("timeout", limit) if duration > limit else ("ok", duration)
         number, self._number = self._number, self._number + 1
-        self._live[number] = live = _Live(action, duration, self.version, status)
-        self.queue.dispatch(number, self.version, self.now)
-        if self._recorder:
-            self._recorder.dispatched(action, self.version, self.now, duration)
-        if self._generation:
-            live.slot = self._free_slots.pop()
-            seconds = float(self._generation.seconds.sample(1, self._rng)[0])
-            if self._recorder:
-                self._recorder.slot[number] = live.slot
-            self._at(self.now + seconds, self._generated, (number, self._total_pause_s))
+        if self._decoding:
+            slot, seconds = self._decoding.begin()
+            self._sampled(number, -1, slot)
+            self._at(self.now + seconds, self._generated, number)
+            return
+        worker = self._free_workers.pop() if self._free_workers else -1
+        self._sampled(number, worker, -1)
+        self._recorder.set(number, generated_at=self.now)
+        if worker >= 0:
+            self._start(number, worker)
         else:
-            if self._recorder:
-                self._recorder.generated_at[number] = self.now
-            if worker >= 0:
-                self._start(number, worker)
-            else:
-                self._waiting.append(number)
+            self._waiting.append(number)
 
     # ---- stages of a rollout ------------------------------------------------------------------
 
-    def _generated(self, argument: tuple[int, float]) -> None:
-        number, pause_before = argument
-        late = self._total_pause_s - pause_before
-        if late > 0:  # sampling stood still meanwhile: the rest of the sequence is still to come
-            self._at(self.now + late, self._generated, (number, self._total_pause_s))
-            return
+    def _sampled(self, number: int, worker: int, slot: int) -> None:
+        """The policy draws an action; how long it will take is settled with it."""
+        action, duration = self._source.next(worker, self.now)
+        limit = self._workload.time_limit_s
+        status, duration = ("timeout", limit) if duration > limit else ("ok", duration)
+        self._live[number] = _Live(action, duration, self.version, status, slot=slot)
+        self.queue.dispatch(number, self.version, self.now)
+        self._recorder.dispatched(action, self.version, self.now, duration, slot)
+
+    def _generated(self, number: int) -> None:
         live = self._live.get(number)
-        if live is None:
+        if live is None:  # it was dropped before it was complete
             return
-        self._free_slots.append(live.slot)
-        live.slot = -1
-        if self._recorder:
-            self._recorder.generated_at[number] = self.now
+        late = self._decoding.still_to_come_s(live.slot)
+        if late > 0:  # sampling stood still meanwhile
+            self._at(self.now + late, self._generated, number)
+            return
+        self._release(live)
+        self._recorder.set(number, generated_at=self.now)
         self._waiting.append(number)
         self._serve(None)
 
@@ -191,9 +182,7 @@ class EventSimulation:
         live = self._live[number]
         live.worker, live.started_at = worker, self.now
         self.queue.start(number, self.now)
-        if self._recorder:
-            self._recorder.started_at[number] = self.now
-            self._recorder.worker[number] = worker
+        self._recorder.set(number, started_at=self.now, worker=worker)
         self._at(self.now + live.duration_s, self._finish, number)
 
     def _finish(self, number: int) -> None:
@@ -202,9 +191,7 @@ class EventSimulation:
             return
         self.queue.finish(number, self.now, live.status)
         self._release(live)
-        if self._recorder:
-            self._recorder.finished_at[number] = self.now
-            self._recorder.fate[number] = FATES.index("ready")
+        self._recorder.set(number, finished_at=self.now, fate="ready")
         self._forget_dropped()
         self._serve(None)
 
@@ -214,7 +201,7 @@ class EventSimulation:
             self._free_workers.append(live.worker)
             live.started_at = math.nan
         if live.slot >= 0:
-            self._free_slots.append(live.slot)
+            self._decoding.end(live.slot)
             live.slot = -1
 
     def _forget_dropped(self) -> None:
@@ -224,10 +211,7 @@ class EventSimulation:
             if live.worker < 0 and live.slot < 0:
                 self._waiting.remove(number)
             self._release(live)
-            if self._recorder:
-                self._recorder.fate[number] = FATES.index(reason)
-                if math.isnan(self._recorder.finished_at[number]):
-                    self._recorder.finished_at[number] = self.now
+            self._recorder.dropped(number, reason, self.now)
 
     # ---- the learner --------------------------------------------------------------------------
 
@@ -251,29 +235,27 @@ class EventSimulation:
             return False
         self._dropped_in_a_row = 0
         taken = [self._live.pop(number) for number in numbers]
-        if self._recorder:
-            for number in numbers:
-                self._recorder.taken_at[number] = self.now
-                self._recorder.taken_version[number] = self.version
-                self._recorder.fate[number] = FATES.index("trained")
+        for number in numbers:
+            self._recorder.set(
+                number, taken_at=self.now, taken_version=self.version, fate="trained"
+            )
         trained_at = self.now + self._learner.train_s
         synced_at = trained_at + self._learner.weight_sync_s
-        if self._recorder:
-            self._steps.append((self.now, trained_at, synced_at))
+        self._recorder.stepped((self.now, trained_at, synced_at))
         self._training = True
         if synced_at == self.now:
             self._update(taken)
             return True
-        if self._generation and self._generation.paused_by_training:
-            self._pause(synced_at)
-        elif self._generation and self._learner.weight_sync_s:
-            self._at(trained_at, self._pause, synced_at)
+        if self._decoding:
+            if self._decoding.generation.paused_by_training:
+                self._pause(synced_at)
+            else:
+                self._at(trained_at, self._pause, synced_at)
         self._at(synced_at, self._updated, taken)
         return False
 
     def _pause(self, until: float) -> None:
-        self._total_pause_s += until - self.now
-        self._pause_ends_at = until
+        self._decoding.pause(self.now, until)
 
     def _updated(self, taken: list[_Live]) -> None:
         self._update(taken)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from mle_rl.errors import MleRlError
 from mle_rl.rollout.queue import Counts, QueueConfig
 from mle_rl.rollout.simulation.durations import Distribution
 from mle_rl.rollout.simulation.trace import Trace
@@ -48,6 +50,12 @@ class Learner:
     weight_sync_s: float = 0.0
     learn: Callable[[Batch], np.ndarray | None] | None = None
 
+    def __post_init__(self):
+        for name in ("train_s", "weight_sync_s"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise MleRlError(f"{name} is {value!r}; give a number of seconds, 0 for no time.")
+
 
 @dataclass(frozen=True)
 class Generation:
@@ -63,6 +71,10 @@ class Generation:
     slots: int
     seconds: Distribution
     paused_by_training: bool = False
+
+    def __post_init__(self):
+        if not (isinstance(self.slots, int) and self.slots >= 1):
+            raise MleRlError(f"slots is {self.slots!r}; give a whole number of at least 1.")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -103,28 +104,54 @@ class Recorder:
     _INT = ("action", "version", "taken_version", "worker", "slot", "fate")
 
     def __init__(self):
-        for field in fields(Trace):
-            setattr(self, field.name, [])
+        self._columns = {field.name: [] for field in fields(Trace)}
+        self.steps: list[tuple[float, float, float]] = []
+        self.stepped = self.steps.append
 
-    def dispatched(self, action: int, version: int, now: float, duration_s: float) -> None:
+    def dispatched(
+        self, action: int, version: int, now: float, duration_s: float, slot: int
+    ) -> None:
         """A row for the next rollout."""
-        self.action.append(action)
-        self.version.append(version)
-        self.dispatched_at.append(now)
-        self.duration_s.append(duration_s)
-        for name in ("generated_at", "started_at", "finished_at", "taken_at"):
-            getattr(self, name).append(NOT_YET)
-        for name in ("taken_version", "worker", "slot"):
-            getattr(self, name).append(-1)
-        self.fate.append(FATES.index("in flight"))
+        row = {name: -1 if name in self._INT else NOT_YET for name in self._columns} | {
+            "action": action,
+            "version": version,
+            "dispatched_at": now,
+            "duration_s": duration_s,
+            "slot": slot,
+            "fate": FATES.index("in flight"),
+        }
+        for name, value in row.items():
+            self._columns[name].append(value)
+
+    def set(self, number: int, fate: str | None = None, **values: float) -> None:
+        """Something happened to a rollout: new values of its columns."""
+        if fate is not None:
+            values["fate"] = FATES.index(fate)
+        for name, value in values.items():
+            self._columns[name][number] = value
+
+    def dropped(self, number: int, reason: str, now: float) -> None:
+        """It will not be trained on; if it was running, it was stopped."""
+        self.set(number, fate=reason)
+        if math.isnan(self._columns["finished_at"][number]):
+            self.set(number, finished_at=now)
 
     def trace(self) -> Trace:
         """The columns so far."""
         return Trace(
             **{
-                field.name: np.array(
-                    getattr(self, field.name), dtype=int if field.name in self._INT else float
-                )
-                for field in fields(Trace)
+                name: np.array(values, dtype=int if name in self._INT else float)
+                for name, values in self._columns.items()
             }
         )
+
+
+class Unrecorded:
+    """The same without a memory, for runs of any length."""
+
+    steps = ()
+
+    def _nothing(self, *args, **values) -> None:
+        """Forgets what it is told."""
+
+    dispatched = set = dropped = stepped = trace = _nothing
