@@ -18,6 +18,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -110,6 +111,18 @@ class ExecutionStore:
         Raises:
             MleRlError: The file cannot be written.
         """
+        table = self._table()
+        try:
+            parquet.write_table(table, path, compression="zstd")
+        except OSError as error:
+            raise MleRlError(f"The executions cannot be written to {path}: {error}.") from None
+        return len(table)
+
+    def table(self) -> pd.DataFrame:
+        """One row per record, ordered by key: the columns that figures need, as in Parquet."""
+        return self._table().select(["task", *_FACTS]).to_pandas()
+
+    def _table(self) -> pa.Table:
         with self._database.connection() as connection:
             rows = connection.execute(
                 "SELECT key, task, execution, outcome FROM executions ORDER BY key"
@@ -118,11 +131,7 @@ class ExecutionStore:
         facts = [{**json.loads(row[2]), **json.loads(row[3])} for row in rows]
         for name, kind in _FACTS.items():
             columns[name] = pa.array([fact[name] for fact in facts], kind)
-        try:
-            parquet.write_table(pa.table(columns), path, compression="zstd")
-        except OSError as error:
-            raise MleRlError(f"The executions cannot be written to {path}: {error}.") from None
-        return len(rows)
+        return pa.table(columns)
 
     def import_parquet(self, path: str | Path) -> int:
         """Adds the records of a file that `export_parquet` wrote; those that are known stay.

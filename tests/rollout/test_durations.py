@@ -1,10 +1,16 @@
 """Distributions: what they claim of themselves is what they sample."""
 
+import math
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from mle_rl import MleRlError
-from mle_rl.rollout.simulation.durations import LogNormal, named, recorded
+from mle_rl.rollout.inclusion import drop_stale_probability
+from mle_rl.rollout.simulation import Learner
+from mle_rl.rollout.simulation.durations import NAMED, LogNormal, named
+from mle_rl.rollout.simulation.recorded import recorded, recorded_in
 from mle_rl.rollout.simulation.workload import Workload
 
 LAWS = [
@@ -47,9 +53,7 @@ def test_lognormal_by_sigma():
         (lambda: named("lognormal", 1.0), "needs cv"),
         (lambda: named("uniform", 1.0, 0.9), "cv < 0.577"),
         (lambda: named("exponential", 1.0, 0.5), "cv 1"),
-        (lambda: named("gamma", -1.0, 0.5), "positive"),
         (lambda: recorded([]), "at least one"),
-        (lambda: recorded([1.0, float("inf")]), "finite"),
         (lambda: Workload(scale_s=(1.0, 0.0)), "positive"),
         (lambda: Workload(scale_s=(1.0, 2.0), probabilities=(0.5, 0.6)), "sum to 1"),
         (lambda: Workload(scale_s=(1.0, 2.0), probabilities=(1.0,)), "for each action"),
@@ -60,6 +64,66 @@ def test_lognormal_by_sigma():
 def test_laws_that_do_not_exist_are_refused(make, sentence):
     with pytest.raises(MleRlError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_impossible_durations_are_refused_by_every_law(bad):
+    for name in NAMED:
+        with pytest.raises(MleRlError, match="positive and finite"):
+            named(name, bad, None if name in ("constant", "exponential") else 0.5)
+        if name not in ("constant", "exponential"):
+            with pytest.raises(MleRlError, match="cv"):
+                named(name, 1.0, bad)
+    with pytest.raises(MleRlError, match="positive and finite"):
+        recorded([1.0, bad])
+    with pytest.raises(MleRlError, match="positive and finite"):
+        Workload(scale_s=(1.0, bad))
+    with pytest.raises(MleRlError, match="update_s"):
+        drop_stale_probability(1.0, 4, bad)
+    if bad != math.inf:  # no limit
+        with pytest.raises(MleRlError, match="time_limit_s"):
+            Workload(time_limit_s=bad)
+    if bad != 0.0:  # no time
+        for stage in ("train_s", "weight_sync_s"):
+            with pytest.raises(MleRlError, match=stage):
+                Learner(**{stage: bad})
+
+
+TABLE = pd.DataFrame(
+    {
+        "task": ["a", "a", "b", "b", "b"],
+        "status": ["ok", "error", "ok", "rejected", "rejected"],
+        "duration_s": [0.5, 2.0, 7.0, 0.0, np.nan],
+    }
+)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_durations_of_a_file_of_executions(tmp_path, ending):
+    path = tmp_path / f"executions.{ending}"
+    getattr(TABLE, f"to_{ending}")(path, index=False)
+    assert recorded_in(path).values == (0.5, 2.0, 7.0), "what was rejected did not run"
+    assert recorded_in(path, task="a").values == (0.5, 2.0)
+    with pytest.raises(MleRlError, match="Known: a, b"):
+        recorded_in(path, task="c")
+
+
+def test_files_without_durations_are_refused(tmp_path):
+    with pytest.raises(MleRlError, match="no file of executions"):
+        recorded_in(tmp_path / "missing.csv")
+    path = tmp_path / "other.csv"
+    TABLE[["task", "status"]].to_csv(path)
+    with pytest.raises(MleRlError, match="no column duration_s"):
+        recorded_in(path)
+    for name in ("broken.parquet", "broken.sqlite"):
+        path = tmp_path / name
+        path.write_bytes(b"neither of them" * 99)
+        with pytest.raises(MleRlError, match=name):
+            recorded_in(path)
+    path = tmp_path / "negative.csv"
+    TABLE.assign(duration_s=-1.0).to_csv(path)
+    with pytest.raises(MleRlError, match="positive"):
+        recorded_in(path)
 
 
 def test_actions_are_drawn_by_the_policy():

@@ -7,6 +7,7 @@ import pytest
 
 from mle_rl import MleRlError
 from mle_rl.rollout.executions import ExecutionStore
+from mle_rl.rollout.simulation.recorded import recorded_in
 from mle_rl.sandbox import Job
 
 
@@ -61,6 +62,15 @@ def test_figures_find_durations_and_scores_in_columns(store, jobs, tmp_path):
     expected = [store.get(job, "files")[1].final_score for job in jobs]
     assert sorted(table.final_score.dropna()) == sorted(s for s in expected if s is not None)
     assert set(table.task) == {"some-task"}
+
+
+def test_a_simulation_draws_durations_from_the_store_or_its_export(store, jobs, tmp_path):
+    store.export_parquet(tmp_path / "all.parquet")
+    from_store = recorded_in(tmp_path / "executions.sqlite", task="some-task")
+    assert sorted(from_store.values) == [number + 0.5 for number in range(len(jobs))]
+    assert recorded_in(tmp_path / "all.parquet") == from_store
+    with pytest.raises(MleRlError, match="Known: some-task"):
+        recorded_in(tmp_path / "all.parquet", task="another")
 
 
 def test_an_empty_store_is_an_empty_table(tmp_path):

@@ -1,14 +1,13 @@
-"""How long executions take: named distributions, and durations that were recorded.
+"""How long executions take: distributions by name.
 
 A distribution gives samples, its mean, its coefficient of variation and its cumulative distribution
 function; the last is what the closed forms of :mod:`mle_rl.rollout.inclusion` need. Seconds
-throughout.
+throughout. Durations that were measured are in :mod:`.recorded`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,7 +42,7 @@ class Constant:
     cv: float = 0.0
 
     def __post_init__(self):
-        _require(self.mean > 0 and self.cv == 0, "a constant duration is positive and has cv 0")
+        _require(self, self.cv == 0, "a constant duration has cv 0")
 
     def sample(self, n, rng):
         return np.full(n, self.mean)
@@ -60,7 +59,7 @@ class Uniform:
     cv: float
 
     def __post_init__(self):
-        _require(self.mean > 0 and 0 < self.cv < 1 / math.sqrt(3), "uniform needs 0 < cv < 0.577")
+        _require(self, 0 < self.cv < 1 / math.sqrt(3), "uniform needs 0 < cv < 0.577")
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -83,7 +82,7 @@ class Exponential:
     cv: float = 1.0
 
     def __post_init__(self):
-        _require(self.mean > 0 and self.cv == 1, "an exponential has cv 1")
+        _require(self, self.cv == 1, "an exponential has cv 1")
 
     def sample(self, n, rng):
         return rng.exponential(self.mean, n)
@@ -100,7 +99,7 @@ class Gamma:
     cv: float
 
     def __post_init__(self):
-        _require(self.mean > 0 and self.cv > 0, "gamma needs a positive mean and cv")
+        _require(self, 0 < self.cv < math.inf, "gamma needs a positive, finite cv")
 
     def sample(self, n, rng):
         shape = self.cv**-2
@@ -121,7 +120,7 @@ class LogNormal:
     cv: float
 
     def __post_init__(self):
-        _require(self.mean > 0 and self.cv > 0, "lognormal needs a positive mean and cv")
+        _require(self, 0 < self.cv < math.inf, "lognormal needs a positive, finite cv")
 
     @classmethod
     def of_sigma(cls, sigma: float, median: float = 1.0) -> LogNormal:
@@ -168,7 +167,7 @@ class Pareto:
     cv: float
 
     def __post_init__(self):
-        _require(self.mean > 0 and self.cv > 0, "pareto needs a positive mean and cv")
+        _require(self, 0 < self.cv < math.inf, "pareto needs a positive, finite cv")
 
     @property
     def _law(self) -> tuple[float, float]:
@@ -182,33 +181,6 @@ class Pareto:
     def cdf(self, t):
         alpha, shortest = self._law
         return 1 - (shortest / np.maximum(np.asarray(t, dtype=float), shortest)) ** alpha
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Durations that were measured, drawn with replacement."""
-
-    values: tuple[float, ...]
-
-    def __post_init__(self):
-        ok = len(self.values) > 0 and all(math.isfinite(v) and v > 0 for v in self.values)
-        _require(ok, "recorded durations must be positive, finite and at least one")
-
-    @property
-    def mean(self) -> float:
-        """Mean of the recorded durations."""
-        return float(np.mean(self.values))
-
-    @property
-    def cv(self) -> float:
-        """Their coefficient of variation."""
-        return float(np.std(self.values) / self.mean)
-
-    def sample(self, n, rng):
-        return rng.choice(np.asarray(self.values), n)
-
-    def cdf(self, t):
-        return np.searchsorted(np.sort(self.values), t, side="right") / len(self.values)
 
 
 NAMED = {
@@ -241,11 +213,9 @@ def named(name: str, mean: float = 1.0, cv: float | None = None) -> Distribution
     return NAMED[name](mean) if cv is None else NAMED[name](mean, cv)
 
 
-def recorded(durations: Sequence[float]) -> Recorded:
-    """The empirical law of recorded executions, ``[e.duration_s for e in executions]``."""
-    return Recorded(tuple(float(d) for d in durations))
-
-
-def _require(condition: bool, sentence: str) -> None:
-    if not condition:
-        raise MleRlError(f"This duration distribution does not exist: {sentence}.")
+def _require(law: Distribution, condition: bool, sentence: str) -> None:
+    if not 0 < law.mean < math.inf:
+        sentence = f"a mean of {law.mean!r} s is not positive and finite"
+    elif condition:
+        return
+    raise MleRlError(f"This duration distribution does not exist: {sentence}.")
