@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from heapq import heappop, heappush
 
 import numpy as np
 
 from mle_rl.errors import MleRlError
 from mle_rl.rollout.simulation.durations import Distribution
 from mle_rl.rollout.simulation.workload import Workload
+from mle_rl.rollout.starts import expected_starts
 
 
 def renewal(workload: Workload) -> np.ndarray:
@@ -36,8 +36,8 @@ def snapshot(workload: Workload) -> np.ndarray:
 def window(workload: Workload, window_s: float, *, grid: int = 2000) -> np.ndarray:
     """Workers restart together and what is unfinished after T is thrown away: ``pi(a) U(T - D)``.
 
-    A rollout of duration d counts if it starts by T - d, and starts in [0, t] number U(t). Noise
-    is averaged over.
+    A rollout of duration d counts if it starts by T - d, and starts in [0, t] number U(t), see
+    :func:`mle_rl.rollout.starts.expected_starts`. Noise is averaged over.
     """
     if workload.noise.cv == 0:
         d = workload.scale_s * workload.noise.mean
@@ -48,72 +48,6 @@ def window(workload: Workload, window_s: float, *, grid: int = 2000) -> np.ndarr
     mean_starts = (starts[1:] + starts[:-1]) / 2
     share = [np.diff(workload.noise.cdf(t / scale)) @ mean_starts for scale in workload.scale_s]
     return _normalised(workload.probabilities * share)
-
-
-def expected_starts(workload: Workload, t: np.ndarray, *, grid: int = 2000) -> np.ndarray:
-    """Renewal function with the start at 0 counted, ``U(t) = 1 + integral U(t - x) dF(x)``.
-
-    Without noise exactly, by the probabilities of all moments at which a rollout can start; with
-    noise by the trapezoidal rule on a grid up to the largest t, with an error of its square. For
-    large t it approaches :func:`expected_starts_asymptote`.
-
-    Args:
-        workload: The policy over actions, and how long they take.
-        t: Times in seconds, any shape.
-        grid: Steps of the grid.
-    """
-    t = np.asarray(t, dtype=float)
-    if workload.noise.cv == 0:
-        times, probabilities = _start_moments(workload, float(t.max()))
-        return np.cumsum(probabilities)[np.searchsorted(times, t + _SAME_S, side="right") - 1]
-    at = np.linspace(0, float(t.max()), grid + 1)
-    cdf = sum(
-        p * workload.noise.cdf(at / scale)
-        for p, scale in zip(workload.probabilities, workload.scale_s, strict=True)
-    )
-    mass = np.diff(cdf)
-    starts = np.ones(grid + 1)
-    for k in range(1, grid + 1):
-        past = starts[:k][::-1]  # U(t_k - x) at the upper ends of the steps of x
-        known = mass[:k] @ past + mass[1:k] @ past[:-1]
-        starts[k] = (1 + known / 2) / (1 - mass[0] / 2)
-    return np.interp(t, at, starts)
-
-
-_SAME_S = 1e-9  # moments closer than this are one moment
-_MOMENTS = 200_000  # at most; sums of durations without a common measure multiply without end
-
-
-def _start_moments(workload: Workload, horizon_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """All moments up to the horizon at which a rollout can start, and how likely one does."""
-    d = (workload.scale_s * workload.noise.mean).tolist()
-    heap, probability = [0.0], {0: 1.0}  # keyed by the moment in units of _SAME_S
-    times, chances = [], []
-    while heap:
-        if len(times) + len(heap) > _MOMENTS:
-            raise MleRlError(
-                "These durations can be added up in too many ways for the exact renewal function; "
-                "round them to a common step, or give the workload some noise."
-            )
-        now = heappop(heap)
-        chance = probability.pop(round(now / _SAME_S))
-        times.append(now)
-        chances.append(chance)
-        for p, step in zip(workload.probabilities, d, strict=True):
-            then, key = now + step, round((now + step) / _SAME_S)
-            if then <= horizon_s + _SAME_S and p > 0:
-                if key not in probability:
-                    heappush(heap, then)
-                    probability[key] = 0.0
-                probability[key] += p * chance
-    return np.array(times), np.array(chances)
-
-
-def expected_starts_asymptote(workload: Workload, t: float) -> float:
-    """``t / mu + E[D^2] / (2 mu^2)``, the limit of U(t) for durations not on a lattice."""
-    mu = workload.mean_s
-    second = float(workload.probabilities @ workload.scale_s**2) * workload.noise.mean**2
-    return t / mu + second * (1 + workload.noise.cv**2) / (2 * mu**2)
 
 
 def over_provision(workload: Workload, started: int, kept: int) -> np.ndarray:
@@ -170,7 +104,12 @@ def drop_stale_probability(durations_s, max_staleness: int, update_s: float) -> 
         durations_s: Any shape.
         max_staleness: eta.
         update_s: tau, wall-clock time between two updates.
+
+    Raises:
+        MleRlError: ``update_s`` is not a positive number of seconds.
     """
+    if not 0 < update_s < math.inf:
+        raise MleRlError(f"update_s is {update_s!r}; give the seconds between two updates.")
     return np.clip(max_staleness + 1 - np.asarray(durations_s, dtype=float) / update_s, 0, 1)
 
 

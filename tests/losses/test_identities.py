@@ -31,6 +31,7 @@ from mle_rl.losses.objectives import (
 from mle_rl.rollout import inclusion
 from mle_rl.rollout.simulation.durations import LogNormal
 from mle_rl.rollout.simulation.workload import Workload
+from mle_rl.rollout.starts import expected_starts
 
 TOLERANCE = 1e-8
 CLEARLY = 1e-3
@@ -83,7 +84,10 @@ def far(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 @pytest.mark.parametrize("baseline", [0.0, -10.0, 2.5])
 def test_plain_gradient_climbs_the_mean_reward_whatever_the_baseline(problem, baseline):
-    assert same(problem.update(problem.rewards - baseline), problem.of(expected_reward))
+    p = problem
+    assert same(p.update(p.rewards - baseline), p.of(expected_reward))
+    by_action = baseline + p.durations  # broken: the baseline knows the action
+    assert far(p.update(p.rewards - by_action), p.of(expected_reward))
 
 
 def test_duration_weights_climb_the_time_average(problem):
@@ -150,7 +154,7 @@ def selections(p: Problem):
     share = p.policy * kept
     yield "drop stale", share / share.sum(), 1 / kept, d
     window_s = 1.5 * float(d.max())
-    starts = _tensor(inclusion.expected_starts(w, window_s - d.numpy()))
+    starts = _tensor(expected_starts(w, window_s - d.numpy()))
     share = p.policy * starts
     yield "window", share / share.sum(), 1 / starts, 1 / d
     per_task = _tensor(inclusion.per_task(w, 99))
@@ -182,13 +186,16 @@ def test_self_normalised_weights_under_the_papers_premise_are_off_by_one_scalar(
     share = (p.policy / p.durations) / (p.policy / p.durations).sum()
     got = p.update(p.durations * p.rewards, share)
     assert same(got, p.of(expected_reward) / (p.policy @ (1 / p.durations)))
+    assert not same(got, p.of(expected_reward) * p.mean_duration), "1/E[1/D] is not E[D]"
 
 
 def test_a_window_has_no_weight_for_what_it_never_sees(problem):
     p = problem
     w = p.workload()
     window_s = float(p.durations.max()) - 1 / 16
-    assert inclusion.window(w, window_s)[int(p.durations.argmax())] == 0
+    slowest = int(p.durations.argmax())
+    assert inclusion.window(w, window_s)[slowest] == 0
+    assert inclusion.window(w, window_s + 1 / 16)[slowest] > 0
 
 
 def test_the_importance_ratio_undoes_a_policy_that_moved(problem):
@@ -210,18 +217,23 @@ def test_the_loss_has_the_gradient_that_the_sums_have(problem):
     p = problem
     logits = p.logits.clone().requires_grad_()
     w = duration_weights(p.durations, "paper")
-    loss = policy_gradient_loss(
-        logits.log_softmax(0)[:, None],
-        (w * p.rewards)[:, None],
-        torch.ones(7, 1),
-        ratio=7 * p.policy[:, None],  # the mean over 7 samples is taken inside
-    )
-    (slope,) = torch.autograd.grad(loss, logits)
-    assert same(-slope, p.update(w * p.rewards))
+
+    def step(ratio):
+        loss = policy_gradient_loss(
+            logits.log_softmax(0)[:, None], (w * p.rewards)[:, None], torch.ones(7, 1), ratio=ratio
+        )
+        (slope,) = torch.autograd.grad(loss, logits)
+        return -slope
+
+    share = 7 * p.policy[:, None]  # the mean over 7 samples is taken inside
+    assert same(step(share), p.update(w * p.rewards))
+    assert far(step(None), p.update(w * p.rewards)), "every action as often as every other"
 
 
 def test_score_functions_have_mean_zero(problem):
-    assert same(problem.policy @ scores(problem.logits), torch.zeros(7, dtype=torch.float64))
+    nothing = torch.zeros(7, dtype=torch.float64)
+    assert same(problem.policy @ scores(problem.logits), nothing)
+    assert not same(problem.policy @ scores(problem.logits.flip(0)), nothing), "of another policy"
 
 
 # ---- groups: exact over all groups of three ----------------------------------------------------
@@ -242,20 +254,24 @@ def test_group_baselines_are_unbiased_up_to_a_known_factor():
         total["mean"] += chance * mean @ g[index] / n
     assert same(total["out"], p.of(expected_reward))
     assert same(total["mean"], p.of(expected_reward) * (n - 1) / n)
+    assert not same(total["mean"], p.of(expected_reward))
 
 
-def test_a_group_that_loses_its_slow_member_is_biased():
-    """Rule of the late member: of three, the slowest is dropped; leave-one-out is not saved."""
+@pytest.mark.parametrize("lost", ["slowest member", "slow groups", "nothing"])
+def test_groups_that_lose_what_is_slow_are_biased(lost):
+    """Of three the slowest is dropped, or all three if the slowest is too slow; leave-one-out."""
     p, n = Problem(1, actions=4), 3
     g = scores(p.logits)
     total = torch.zeros(4, dtype=torch.float64)
     for members in product(range(4), repeat=n):
         index = torch.tensor(members)
         chance = p.policy[index].prod()
-        kept = index[p.durations[index].argsort(stable=True)[:-1]]
-        two = torch.zeros(2, dtype=torch.long)
-        total += chance * leave_one_out_advantages(p.rewards[kept], two) @ g[kept] / 2
-    assert far(total, p.of(expected_reward))
+        if lost == "slow groups" and p.durations[index].max() == p.durations.max():
+            continue
+        kept = index[p.durations[index].argsort(stable=True)][: 2 if "member" in lost else 3]
+        group = torch.zeros(len(kept), dtype=torch.long)
+        total += chance * leave_one_out_advantages(p.rewards[kept], group) @ g[kept] / len(kept)
+    assert far(total, p.of(expected_reward)) == (lost != "nothing")
 
 
 # ---- the price ---------------------------------------------------------------------------------
@@ -271,4 +287,7 @@ def test_effective_sample_size_is_n_over_one_plus_cv_squared(problem):
 
 @pytest.mark.parametrize(("sigma", "share"), [(1.0, 0.368), (1.5, 0.105)])
 def test_lognormal_durations_leave_this_share_of_a_batch(sigma, share):
-    assert 1 / (1 + LogNormal.of_sigma(sigma).cv ** 2) == pytest.approx(share, abs=5e-4)
+    effective = 1 / (1 + LogNormal.of_sigma(sigma).cv ** 2)
+    assert effective == pytest.approx(share, abs=5e-4)
+    assert effective == pytest.approx(np.exp(-(sigma**2)), abs=1e-12)
+    assert effective != pytest.approx(1 / (1 + sigma**2), abs=0.05), "CV^2 is not sigma^2"

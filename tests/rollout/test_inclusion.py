@@ -7,7 +7,7 @@ standard errors.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -15,8 +15,9 @@ import pytest
 from mle_rl import MleRlError
 from mle_rl.rollout import QueueConfig, inclusion
 from mle_rl.rollout.simulation import Learner, Result, simulate
-from mle_rl.rollout.simulation.durations import Constant, LogNormal
+from mle_rl.rollout.simulation.durations import Constant, Distribution, LogNormal
 from mle_rl.rollout.simulation.workload import Workload
+from mle_rl.rollout.starts import expected_starts, expected_starts_asymptote
 
 TWO = Workload(scale_s=(1.0, 10.0))
 FOUR = Workload(
@@ -33,6 +34,28 @@ LIMITED = Workload(
 )
 KEEP = {"staleness": "keep", "ordering": "completion"}
 BLOCKS = 60
+
+
+@dataclass(frozen=True)
+class Longest:
+    """Longest of n: a group of n completions is finished with its last member."""
+
+    law: Distribution
+    n: int
+    mean: float  # of the longest, for this law and n
+    cv: float
+
+    def sample(self, size, rng):
+        return self.law.sample(size * self.n, rng).reshape(size, self.n).max(1)
+
+    def cdf(self, t):
+        return self.law.cdf(t) ** self.n
+
+
+GROUPS = Workload(
+    scale_s=(1.0, 5.0),  # two prompts, an easy and a hard one
+    noise=Longest(LogNormal.of_sigma(1.0), 8, mean=5.082, cv=0.791),
+)
 
 
 @dataclass(frozen=True)
@@ -142,6 +165,15 @@ CASES = [
         TWO,
         policy,
         lambda w, r: inclusion.drop_stale(w, 1, update_s(r)),
+    ),
+    Case(
+        "drop stale, groups of eight",
+        {"staleness": "drop", "max_staleness": 1, "ordering": "completion"},
+        GROUPS,
+        lambda w, r: inclusion.drop_stale(w, 1, update_s(r)),
+        lambda w, r: inclusion.drop_stale(replace(w, noise=w.noise.law), 1, update_s(r)),
+        workers=4096,
+        batch_size=4096,
     ),
     Case(
         "admission, oldest first",
@@ -272,8 +304,11 @@ def test_renewal_counts_are_pi_n_t_over_mu():
     case = CASES[1]
     result = case.run(60_000, seed=5)
     counts = np.bincount(result.trace.action[result.trace.trained])
+    tolerance = 3 * np.sqrt(2 / 60_000) * 2
     expected = TWO.probabilities * 64 * result.elapsed_s / TWO.mean_s
-    assert np.abs(counts / expected - 1).max() < 3 * np.sqrt(2 / 60_000) * 2
+    assert np.abs(counts / expected - 1).max() < tolerance
+    paper = TWO.probabilities * 64 * result.elapsed_s / TWO.scale_s  # n_a = pi(a) T / D(a)
+    assert np.abs(counts / paper - 1).min() > tolerance
 
 
 def test_staleness_grows_with_duration():
@@ -289,6 +324,72 @@ def test_staleness_grows_with_duration():
         error = lag.std() / np.sqrt(mine.sum() / 50)  # starts come in waves of workers
         expected = inclusion.mean_staleness(d, update_s(result))
         assert abs(lag.mean() - expected) < max(3 * error, 0.03), action
+        mean = inclusion.mean_staleness(case.workload.mean_s, update_s(result))
+        assert abs(lag.mean() - mean) > 0.1, "not one lag for all"
+
+
+def drifting(version: int) -> np.ndarray:
+    """A policy that swings between two pairs of actions, 1 s and 9 s each: E[D] stays as it is."""
+    swing = 0.2 * np.sin(2 * np.pi * version / 30)
+    return np.array([0.25 + swing, 0.25 + swing, 0.25 - swing, 0.25 - swing])
+
+
+def policy_that_moves(rollouts: int, seed: int) -> dict[str, float]:
+    """Standard errors from 0 of: share of the slow action of the first pair minus the policy's own,
+    times where the swing is going, over batches. By weight."""
+    moves = {"none": [], "importance ratio": [], "duration": []}
+
+    def learn(batch):
+        now, then = drifting(batch.version), np.stack([drifting(v) for v in batch.versions])
+        ratio = now[batch.actions] / then[np.arange(len(batch.actions)), batch.actions]
+        going = np.cos(2 * np.pi * batch.version / 30)
+        weights = {"none": np.ones_like(ratio), "importance ratio": ratio}
+        weights["duration"] = batch.durations_s / 5.0
+        for name, w in weights.items():
+            moves[name].append(going * ((w * (batch.actions == 1)).mean() - w.mean() * now[1]))
+        return drifting(batch.version + 1)
+
+    work = Workload(scale_s=(1.0, 9.0, 1.0, 9.0), noise=LogNormal.of_sigma(0.3))
+    config = QueueConfig(workers=128, batch_size=64, **KEEP)
+    rng = np.random.default_rng(seed)
+    simulate(config, work, updates=rollouts // 64, rng=rng, learner=Learner(learn=learn))
+    off = {}
+    for name, values in moves.items():
+        blocks = np.array([b.mean() for b in np.array_split(values[60:], 30)])
+        off[name] = abs(blocks.mean()) / (blocks.std(ddof=1) / np.sqrt(30))
+    return off
+
+
+@pytest.mark.parametrize(
+    "rollouts", [60_000, pytest.param(1_000_000, marks=pytest.mark.slow)], ids=["small", "million"]
+)
+def test_the_ratio_of_versions_undoes_a_policy_that_moves_and_nothing_else_does(rollouts):
+    off = policy_that_moves(rollouts, seed=0)
+    assert off["importance ratio"] < 3
+    assert off["none"] > 5
+    assert off["duration"] > 5
+
+
+def test_a_faster_policy_loses_more_of_what_is_slow():
+    """The lock-in of an age limit: updates come faster, and the slow action's chance falls."""
+
+    def kept(p_slow, **rule):
+        work = Workload(scale_s=(1.0, 10.0), probabilities=(1 - p_slow, p_slow))
+        config = QueueConfig(workers=1024, batch_size=256, ordering="completion", **rule)
+        rng = np.random.default_rng(0)
+        trace = simulate(config, work, updates=400, rng=rng, trace=True).trace
+        tau = inclusion.steady_update_s(work, 1024, 256, rule.get("max_staleness"))
+        slow = trace.decided & (trace.action == 1) & (trace.dispatched_at > 20)
+        return trace.trained[slow].mean(), tau
+
+    drop = {"staleness": "drop", "max_staleness": 4}
+    (before, pace), (after, faster) = kept(0.5, **drop), kept(0.1, **drop)
+    assert faster < pace
+    assert after < before - 0.15
+    assert before == pytest.approx(inclusion.drop_stale_probability(10.0, 4, pace), abs=0.05)
+    assert kept(0.5, staleness="keep")[0] == kept(0.1, staleness="keep")[0] == 1, (
+        "no limit, no loss"
+    )
 
 
 @pytest.mark.parametrize("eta", [0, 1, 4])
@@ -302,24 +403,22 @@ def test_drop_probability_is_that_of_a_uniform_start(eta):
 
 def test_expected_starts_by_hand():
     """D is 1 or 2, evenly: P(start at 0, 1, 2, 3) = 1, 1/2, 3/4, 5/8."""
-    starts = inclusion.expected_starts(Workload(scale_s=(1.0, 2.0)), np.arange(4.0))
+    starts = expected_starts(Workload(scale_s=(1.0, 2.0)), np.arange(4.0))
     assert starts == pytest.approx([1, 1.5, 2.25, 2.875], abs=1e-12)
 
 
 def test_expected_starts_approach_their_asymptote():
     w = Workload(scale_s=(1.0, 3.0), noise=LogNormal.of_sigma(0.5))
     for t in (30.0, 60.0):
-        starts = inclusion.expected_starts(w, t)
-        assert starts == pytest.approx(inclusion.expected_starts_asymptote(w, t), rel=1e-4)
+        starts = expected_starts(w, t)
+        assert starts == pytest.approx(expected_starts_asymptote(w, t), rel=1e-4)
 
 
 def test_expected_starts_of_a_narrow_law_are_those_of_none():
     exact = Workload(scale_s=(1.0, 3.0), probabilities=(0.3, 0.7))
     narrow = Workload(scale_s=(1.0, 3.0), probabilities=(0.3, 0.7), noise=LogNormal.of_sigma(0.002))
     t = np.array([0.5, 1.5, 2.5, 3.5, 4.5])  # between the moments at which rollouts start
-    assert inclusion.expected_starts(narrow, t) == pytest.approx(
-        inclusion.expected_starts(exact, t), abs=1e-6
-    )
+    assert expected_starts(narrow, t) == pytest.approx(expected_starts(exact, t), abs=1e-6)
 
 
 def test_two_action_reference_values():
