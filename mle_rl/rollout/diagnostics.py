@@ -42,25 +42,13 @@ def inclusion_by_decile(durations_s: np.ndarray, trained: np.ndarray) -> pd.Data
         ``rollouts``, ``inclusion``, ``standard_error`` (binomial).
     """
     durations = _durations(durations_s)
-    bins = _decile(durations)
-    trained = np.asarray(trained, dtype=float)
-    n = np.bincount(bins, minlength=10)
-    kept = np.flatnonzero(n)
-    inclusion = np.bincount(bins, weights=trained, minlength=10)[kept] / n[kept]
-    return pd.DataFrame(
-        {
-            "decile": kept + 1,
-            "duration_s": [np.median(durations[bins == b]) for b in kept],
-            "rollouts": n[kept],
-            "inclusion": inclusion,
-            "standard_error": np.sqrt(inclusion * (1 - inclusion) / n[kept]),
-        }
-    )
+    return _by_decile(durations, durations[np.asarray(trained, dtype=bool)])
 
 
 def mean_by_decile(durations_s: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Mean of a value in each row of :func:`inclusion_by_decile`."""
-    bins = _decile(_durations(durations_s))
+    durations = _durations(durations_s)
+    bins = _decile(durations, durations)
     n = np.bincount(bins, minlength=10)
     return (np.bincount(bins, weights=values, minlength=10) / np.maximum(n, 1))[n > 0]
 
@@ -102,16 +90,25 @@ def report(
         raise MleRlError(f"The objective {objective!r} is unknown; {', '.join(OBJECTIVES)}.")
     w = np.ones(len(trained_durations_s)) if weights is None else np.asarray(weights, dtype=float)
     w = w / w.mean()
-    ks = ks_distance(dispatched_durations_s, trained_durations_s)
+    dispatched, trained = _durations(dispatched_durations_s), _durations(trained_durations_s)
+    ks = ks_distance(dispatched, trained)
     rows = [
         ("objective", objective, "what the curve of this run shows"),
         ("KS distance", round(ks, 4), "trained against dispatched durations; 0 is no bias"),
+        *(
+            (
+                f"included: tenth {row.decile}",
+                f"{row.inclusion:.1%}",
+                f"about {row.duration_s:.3g} s",
+            )
+            for row in _by_decile(dispatched, trained).itertuples()
+        ),
         ("effective sample size", round(kish(w), 1), f"of {len(w)} rollouts"),
         ("largest weight", round(float(w.max()), 2), "mean 1"),
-        ("execution time", f"{np.mean(trained_durations_s):.3g} s", "mean of the trained"),
+        ("execution time", f"{trained.mean():.3g} s", "mean of the trained"),
     ]
     if time_in_queue_s is not None:
-        rows.append(("time in queue", f"{np.mean(time_in_queue_s):.3g} s", "worker and learner"))
+        rows.append(("time in queue", f"{np.mean(time_in_queue_s):.3g} s", "apart from execution"))
     if staleness is not None:
         rows.append(
             ("staleness", f"{np.mean(staleness):.2f}", f"updates; largest {np.max(staleness)}")
@@ -151,9 +148,68 @@ def of_result(result, *, weights=None, objective: str = "E[R]", utilisation=None
     )
 
 
-def _decile(durations: np.ndarray) -> np.ndarray:
-    """Tenth of each duration, 0 to 9; equal durations are never split."""
-    edges = np.quantile(durations, np.linspace(0, 1, 11))
+def of_ledger(
+    ledger,
+    *,
+    workers: int,
+    weights=None,
+    objective: str = "E[R]",
+    shortest_s: float = 1e-3,
+) -> pd.DataFrame:
+    """:func:`report` of a training run, from its ledger.
+
+    What was cancelled while it ran has no duration and is counted as dropped only. Time in queue is
+    that before execution; the ledger does not know when a batch was taken.
+
+    Args:
+        ledger: A :class:`mle_rl.rollout.ledger.Ledger`.
+        workers: Executions at the same time.
+        weights: A function from durations (n,) to weights (n,), or None.
+        objective: One of :data:`OBJECTIVES`.
+        shortest_s: Duration of a program that was rejected without being run, as in the loss.
+    """
+    rows = ledger.table()
+    ended = rows[rows.duration_s.notna() & (rows.state != "rewound")]
+    decided = ended[ended.state.isin(["trained", "dropped"])]
+    trained = ended[ended.state == "trained"]
+    seconds = trained.duration_s.clip(lower=shortest_s).to_numpy()
+    return report(
+        ledger.counts(),
+        decided.duration_s.clip(lower=shortest_s).to_numpy(),
+        seconds,
+        weights=None if weights is None else weights(seconds),
+        objective=objective,
+        time_in_queue_s=(trained.started_at - trained.dispatched_at).to_numpy(),
+        staleness=(trained.trained_version - trained.model_version).to_numpy(),
+        utilisation={"workers": ended.duration_s.sum() / (workers * ended.finished_at.max())},
+    )
+
+
+def _by_decile(durations: np.ndarray, trained: np.ndarray) -> pd.DataFrame:
+    """:func:`inclusion_by_decile` from the durations of all and of those that were trained on."""
+    bins = _decile(durations, durations)
+    n = np.bincount(bins, minlength=10)
+    kept = np.flatnonzero(n)
+    inclusion = np.bincount(_decile(trained, durations), minlength=10)[kept] / n[kept]
+    if (inclusion > 1).any():
+        raise MleRlError(
+            "More rollouts of some duration were trained on than were dispatched: give the "
+            "durations of all whose fate is decided first, then of those trained on."
+        )
+    return pd.DataFrame(
+        {
+            "decile": kept + 1,
+            "duration_s": [np.median(durations[bins == b]) for b in kept],
+            "rollouts": n[kept],
+            "inclusion": inclusion,
+            "standard_error": np.sqrt(inclusion * (1 - inclusion) / n[kept]),
+        }
+    )
+
+
+def _decile(durations: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Tenth of ``of`` into which each duration falls, 0 to 9; equal durations are never split."""
+    edges = np.quantile(of, np.linspace(0, 1, 11))
     return np.searchsorted(edges[1:-1], durations, side="left")
 
 

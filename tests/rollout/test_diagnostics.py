@@ -6,7 +6,7 @@ import pytest
 from mle_rl import MleRlError
 from mle_rl.rollout import Counts, QueueConfig, diagnostics
 from mle_rl.rollout.simulation import Learner, simulate
-from mle_rl.rollout.simulation.box import Box, run_box, summary, utilisation
+from mle_rl.rollout.simulation.box import Box, by_device, run_box, summary, utilisation
 from mle_rl.rollout.simulation.durations import Constant, LogNormal
 from mle_rl.rollout.simulation.workload import Workload
 
@@ -74,6 +74,9 @@ def test_the_table_reports_selection_weights_and_conservation():
     assert table["conserved"] == "yes"
     assert table["objective"] == "E[DR]/E[D]"
     assert table["dropped: stale"] == result.counts.dropped["stale"]
+    assert table["included: tenth 1"] > "70" > "5.0" > table["included: tenth 10"]
+    assert sum(name.startswith("included") for name in table.index) == 10
+    assert table["busy: workers"] == "100%"
 
 
 def test_lost_rollouts_are_said():
@@ -87,6 +90,8 @@ def test_unknown_objectives_and_impossible_durations_are_refused():
         diagnostics.report(Counts(), np.ones(2), np.ones(2), objective="reward")
     with pytest.raises(MleRlError, match="positive"):
         diagnostics.ks_distance([0.0], [1.0])
+    with pytest.raises(MleRlError, match="than were dispatched"):
+        diagnostics.report(Counts(), np.array([1.0, 2.0]), np.array([1.0, 2.0, 2.0]))
 
 
 BOX = Box(
@@ -112,8 +117,29 @@ def test_a_synchronous_box_by_hand():
     assert row["sampling GPUs"] == pytest.approx(2 / 11)
     assert row["training GPUs"] == pytest.approx(4 / 11)
     assert row["workers"] == pytest.approx(5 / 11)
+    devices = by_device(BOX, result).set_index(["kind", "device"]).busy
+    assert len(devices) == 2 + 2 + 8
+    assert devices["sampling GPUs"].to_numpy() == pytest.approx(2 / 11), "slots are dealt in turn"
+    assert devices["workers"].to_numpy() == pytest.approx(5 / 11)
     assert row["max staleness"] == 0
     assert row["time_in_queue_s"] == 0
+
+
+def test_the_mean_over_devices_is_that_of_all_slots_and_workers():
+    """Half of the slots in use: one sequence on each GPU, not two on one."""
+    config = QueueConfig(workers=3, batch_size=3, max_staleness=0)
+    half = Box(
+        gpus=4, training_gpus=1, tokens_per_s=10.0, generation_batch=2,
+        completion_tokens=Constant(100.0), train_gpu_s=1.0, weight_sync_s=0.0,
+    )  # fmt: skip
+    work = Workload(noise=LogNormal.of_sigma(0.7))
+    result = run_box(half, config, work, updates=5, rng=np.random.default_rng(0))
+    devices = by_device(half, result)
+    assert devices[devices.kind == "sampling GPUs"].busy.nunique() == 1
+    assert devices[devices.kind == "workers"].busy.mean() == pytest.approx(
+        result.worker_utilisation
+    )
+    assert len(devices) == 3 + 1 + 3
 
 
 def test_asynchrony_fills_the_box():
@@ -153,7 +179,14 @@ def test_sharing_all_gpus_stops_sampling_while_training():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"training_gpus": 8}, {"gpus": 0}, {"tokens_per_s": 0.0}, {"weight_sync_s": -1.0}],
+    [
+        {"training_gpus": 8},
+        {"gpus": 0},
+        {"tokens_per_s": 0.0},
+        {"tokens_per_s": float("nan")},
+        {"train_gpu_s": float("inf")},
+        {"weight_sync_s": -1.0},
+    ],
 )
 def test_a_box_that_cannot_be_is_refused(settings):
     with pytest.raises(MleRlError):

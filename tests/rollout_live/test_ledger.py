@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mle_rl import MleRlError
+from mle_rl.rollout import diagnostics
 from mle_rl.rollout.ledger import Ledger
 
 
@@ -136,3 +137,31 @@ def test_a_file_that_is_no_ledger_is_one_sentence(tmp_path):
     path.write_text("no database, just text\n" * 100)
     with pytest.raises(MleRlError, match="cannot be used"):
         Ledger(path)
+
+
+def test_a_run_is_reported_like_a_simulation(ledger, rollout, result):
+    """Four ended, three trained on; the slow one was dropped, one still runs."""
+    seconds = [1.0, 2.0, 3.0, 40.0]
+    ledger.dispatched([rollout(id) for id in range(5)])
+    for id, duration in enumerate(seconds):
+        ledger.started(id, 0.5)
+        execution, outcome = result(id, duration_s=duration)
+        ledger.finished(
+            replace(
+                rollout(id), started_at=0.5, finished_at=0.5 + duration, execution=execution,
+                outcome=outcome,
+            )
+        )  # fmt: skip
+    ledger.trained([replace(rollout(id), reward=0.0) for id in range(3)], version=2)
+    ledger.dropped(3, "stale")
+    table = diagnostics.of_ledger(ledger, workers=4, weights=lambda d: d).value
+    assert table["KS distance"] == 0.25
+    assert table["included: tenth 1"] == "100.0%"
+    assert table["included: tenth 10"] == "0.0%"
+    assert table["largest weight"] == 1.5
+    assert table["effective sample size"] == pytest.approx(36 / 14, abs=0.05)
+    assert table["time in queue"] == "0.5 s"
+    assert table["dropped: stale"] == 1
+    assert table["in flight"] == 1
+    assert table["conserved"] == "yes"
+    assert table["busy: workers"] == f"{46 / (4 * 40.5):.0%}"
