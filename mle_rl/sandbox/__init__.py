@@ -40,7 +40,10 @@ Not covered
 - What libraries say of themselves: a program can read the documentation of the packages that it may
   import, and tasks must not be made from those. Packages that the tasks are made from are hidden.
 - Side channels: load, timing, caches, names of mounted folders in /proc/self/mountinfo.
-- Memory and processes are looked at every 20 ms; a program can exceed a limit for that long.
+- Memory and processes are looked at every 20 ms; a program can exceed a limit for that long. The
+  kernel bounds processes too: exactly with namespaces, far above the limit without. Root is bound
+  by no such number: programs that keep it (below) are ended by the watch alone, which runs at
+  real-time priority then. A container without that right should have a limit of its own.
 - Data handed to programs by hard links inside the public folder: what is there is public.
 - With ``isolated`` through Landlock alone: names and sizes of files can be seen, not contents.
 - With ``bubblewrap`` or ``limits`` started by root, programs keep root's number, without its

@@ -129,7 +129,7 @@ def _rearrange_descriptors(pipes: Pipes) -> None:
     os.set_blocking(_MARKER_FD, False)
 
 
-def _limit_resources(limits: Limits, process_limit: int | None) -> None:
+def _limit_resources(limits: Limits, process_limit: int) -> None:
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: _OPEN_FILES,
@@ -137,9 +137,9 @@ def _limit_resources(limits: Limits, process_limit: int | None) -> None:
         resource.RLIMIT_MEMLOCK: 8 << 20,
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_SIGPENDING: 1024,
+        resource.RLIMIT_RTPRIO: 0,
+        resource.RLIMIT_NPROC: process_limit,
     }
-    if process_limit is not None:
-        wanted[resource.RLIMIT_NPROC] = process_limit
     for kind, value in wanted.items():
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -183,7 +183,8 @@ def _fresh_main(home: str, code: str) -> types.ModuleType:
     path = os.path.join(home, SOURCE_NAME)
     main.__dict__.update(__file__=path, __builtins__=__builtins__, __cached__=None)
     sys.modules["__main__"] = main
-    lines = code.splitlines(keepends=True)
+    # Lines as the compiler counts them: str.splitlines also ends one at form feeds and the like.
+    lines = list(io.StringIO(code if code.endswith("\n") else code + "\n", newline=None))
     for name in (SOURCE_NAME, path):
         linecache.cache[name] = (len(code), None, lines, name)
     return main

@@ -17,13 +17,15 @@ import tempfile
 from typing import Protocol
 
 from mle_rl.records import Limits
-from mle_rl.sandbox import landlock, namespaces, processes, seccomp, view
+from mle_rl.sandbox import landlock, namespaces, processes, rank, seccomp, view
 from mle_rl.sandbox import syscalls as sys_
 from mle_rl.sandbox.reaper import Reaper
 from mle_rl.sandbox.removal import remove_tree
 
 OWN_TASKS = 8
 """Threads of the sandbox itself that the kernel may count against the program's process limit."""
+_FOREIGN_TASKS = 1024
+"""Room for threads of this user that nobody here can count, where the kernel counts them all."""
 _MOST_FILES = 20_000
 
 
@@ -49,8 +51,8 @@ class Jail(Protocol):
     def confine(self, public_dir: str) -> None:
         """In the program's process: isolates it for good, shows public_dir as ``./input``."""
 
-    def process_limit(self, limits: Limits) -> int | None:
-        """RLIMIT_NPROC for the program, None where it would count foreign processes."""
+    def process_limit(self, limits: Limits) -> int:
+        """RLIMIT_NPROC for the program; it does not bind root, see `rank`."""
 
     def processes(self) -> list[int]:
         """The program's processes, all of them."""
@@ -107,7 +109,8 @@ class NamespaceJail:
         return self._scratch_fd
 
     def fork(self) -> int:
-        return self._reaper.fork_into_namespace()
+        fork = self._reaper.fork_into_namespace
+        return rank.fork_below(fork) if self._uid == 0 else fork()
 
     def confine(self, public_dir: str) -> None:
         os.setsid()
@@ -163,7 +166,7 @@ class PlainJail:
         return self._scratch_fd
 
     def fork(self) -> int:
-        return os.fork()
+        return rank.fork_below(os.fork)
 
     def confine(self, public_dir: str) -> None:
         os.setsid()
@@ -175,8 +178,10 @@ class PlainJail:
         sys_.become(None)
         sys_.forbid_new_privileges()
 
-    def process_limit(self, limits: Limits) -> None:
-        return None  # the kernel would count everything this user runs; `watch` counts instead
+    def process_limit(self, limits: Limits) -> int:
+        # The kernel counts everything that this user runs, in other containers too. So this only
+        # ends what grows without end; `watch` counts exactly.
+        return limits.processes + processes.threads_of_user() + _FOREIGN_TASKS
 
     def processes(self) -> list[int]:
         return processes.descendants(os.getpid())
@@ -199,7 +204,7 @@ class PlainJail:
         return True
 
     def kill(self) -> None:
-        processes.kill(self.processes())
+        processes.kill_all(self.processes)
 
     def end(self) -> float:
         return processes.kill_descendants()

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from mle_rl.sandbox import job, landlock, namespaces, processes, reaper, seccomp, server, view
+from mle_rl.sandbox import job, landlock, namespaces, processes, rank, reaper, seccomp, server, view
 from mle_rl.sandbox import syscalls as sys_
 from mle_rl.sandbox.jail import Jail, LandlockJail, NamespaceJail, PlainJail
 
@@ -112,6 +112,7 @@ def _launch(
     if os.getppid() != pool_pid:
         os._exit(0)  # the pool ended before we could watch it
     sys_.adopt_orphans()
+    rank.allow()
     if tier == "bubblewrap":
         pid = _start_bubblewrap(control.fileno(), packages, slot, probe)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 
 _PF_EXITING = 4
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -26,27 +27,35 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def kill(pids: list[int]) -> None:
-    """SIGKILL to each that is still there."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+def kill_all(find: Callable[[], list[int]]) -> None:
+    """SIGKILL to all processes that find returns, until it returns no new ones.
+
+    What has been sent the signal forks no more, but it may have forked while others were looked up.
+    """
+    sent: set[int] = set()
+    while new := set(find()) - sent:
+        sent |= new
+        for pid in new:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def kill_descendants() -> float:
-    """Kills and reaps all descendants of this process until none is left: forks outrun one round.
+    """Kills and reaps all descendants of this process until none is left.
 
     Returns:
         Their CPU time in seconds.
     """
     cpu_s = 0.0
-    while True:
-        kill(descendants(os.getpid()))
-        try:
-            _, _, usage = os.wait4(-1, 0)
-        except ChildProcessError:
-            return cpu_s
-        cpu_s += usage.ru_utime + usage.ru_stime
+    try:
+        while True:
+            kill_all(lambda: descendants(os.getpid()))
+            pid, _, usage = os.wait4(-1, 0)
+            while pid:  # all that have ended by now; looking anew after each would take too long
+                cpu_s += usage.ru_utime + usage.ru_stime
+                pid, _, usage = os.wait4(-1, os.WNOHANG)
+    except ChildProcessError:
+        return cpu_s
 
 
 def running(pid: int) -> bool:
@@ -86,6 +95,16 @@ def memory_and_threads(pid: int) -> tuple[float, int]:
     except OSError:
         return 0.0, 0
     return anonymous_kb / 1024, threads
+
+
+def threads_of_user() -> int:
+    """Threads that run under this process's real user, as far as /proc shows them."""
+    uid, threads = os.getuid(), 0
+    for pid in all_processes():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
+            fields = dict(line.split(b":", 1) for line in file.read().splitlines())
+            threads += int(fields[b"Threads"]) if int(fields[b"Uid"].split()[0]) == uid else 0
+    return threads
 
 
 def proportional_mb(pid: int) -> float:

@@ -19,7 +19,9 @@ _MOUNTS = Path("/proc/self/mountinfo")
 def mount_points_below(folder: str) -> list[str]:
     """Mount points inside a folder, or the folder itself, in the order in which they were made."""
     root = os.path.realpath(folder)
-    points = [_unescaped(line.split()[4]) for line in _MOUNTS.read_text().splitlines()]
+    # Bytes: the kernel escapes its own separators, but not the many others that text has.
+    lines = _MOUNTS.read_bytes().split(b"\n")
+    points = [_unescaped(os.fsdecode(line.split(b" ")[4])) for line in lines if line]
     return [point for point in points if point == root or point.startswith(root + "/")]
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from mle_rl.records import Limits
 from mle_rl.sandbox import child, job, submission
 from mle_rl.sandbox.jail import Jail
+from mle_rl.sandbox.output import Markers
 from mle_rl.sandbox.watch import Orphaned, Watched, watch
 
 WARM_MODULES = (
@@ -115,7 +116,7 @@ def _execute(
         os.close(write)
     reads = {name: read for name, (read, _) in ends.items()}
     try:
-        seen = watch(pid, jail, limits, nonce, reads, control.fileno())
+        seen = watch(pid, jail, limits, _markers(message, nonce), reads, control.fileno())
         answer, blobs = _answer(seen, limits, folder)
     finally:
         for read in reads.values():
@@ -123,6 +124,11 @@ def _execute(
         jail.close_scratch()
     job.send(control, answer, *blobs)
     return None
+
+
+def _markers(message: dict, nonce: str) -> Markers:
+    """Reads the marker channel of one run: only stages that it observes count."""
+    return Markers(nonce, {insertion["stage"] for insertion in message["insertions"]})
 
 
 def _refuse(code: str, source: bytes) -> str | None:

@@ -6,84 +6,24 @@ program's own interpreter is never asked how it went.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 import os
 import select
 import time
 from dataclasses import dataclass, field
 
-from mle_rl.records import STAGES, Limits
+from mle_rl.records import Limits
 from mle_rl.sandbox.jail import Jail
-from mle_rl.sandbox.processes import cpu_time_s, memory_and_threads, proportional_mb
+from mle_rl.sandbox.meter import Meter
+from mle_rl.sandbox.output import BoundedText, Markers
+from mle_rl.sandbox.processes import cpu_time_s, memory_and_threads
 
 _TICK_S = 0.02
 _SELDOM = 10
 _SETUP_S = 20.0
-_MARKER_BYTES = 1 << 20
+_BLIND_S = 1.0
+"""After so long without an exact sum of memory a rough one has to do."""
 _CHUNK = 1 << 16
-
-
-class BoundedText:
-    """Keeps the first and the last half of what arrives, and counts the rest."""
-
-    def __init__(self, limit: int) -> None:
-        self._half = max(1, limit // 2)
-        self._head, self._tail = bytearray(), bytearray()
-        self._left_out = 0
-
-    def add(self, data: bytes) -> None:
-        room = self._half - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:] if room > 0 else data
-        if len(self._tail) > 4 * self._half:
-            self._trim()
-
-    def _trim(self) -> None:
-        excess = len(self._tail) - self._half
-        if excess > 0:
-            del self._tail[:excess]
-            self._left_out += excess
-
-    def text(self) -> str:
-        self._trim()
-        note = f"\n... {self._left_out} bytes left out ...\n".encode() if self._left_out else b""
-        return (bytes(self._head) + note + bytes(self._tail)).decode("utf-8", "replace")
-
-
-class Markers:
-    """Stages reported with this run's secret: the order of first reports, the last values."""
-
-    def __init__(self, nonce: str) -> None:
-        self._nonce = nonce
-        self._rest = b""
-        self._read = 0
-        self.reached: dict[str, float | None] = {}
-
-    def add(self, data: bytes) -> None:
-        self._read += len(data)
-        if self._read > _MARKER_BYTES:
-            return
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            with contextlib.suppress(ValueError, TypeError, RecursionError, OverflowError):
-                nonce, stage, value = json.loads(line)
-                if nonce == self._nonce and stage in STAGES:
-                    self.reached[stage] = _number(value)
-
-
-def _number(value: object) -> float | None:
-    """A marker's value.
-
-    Raises:
-        ValueError, OverflowError: It is neither None nor a finite number.
-    """
-    if value is None:
-        return None
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise ValueError
-    return float(value)
 
 
 @dataclass
@@ -112,18 +52,19 @@ class Orphaned(Exception):
 
 
 def watch(
-    pid: int, jail: Jail, limits: Limits, nonce: str, reads: dict[str, int], control_fd: int
+    pid: int, jail: Jail, limits: Limits, markers: Markers, reads: dict[str, int], control_fd: int
 ) -> Watched:
     """Follows a program until it has ended or has to be ended; its whole tree is dead on return.
 
     Args:
+        markers: Takes what comes over the marker channel.
         reads: Read ends named stdout, stderr, markers, setup.
         control_fd: The socket to the pool; its end is the end of the program too.
 
     Raises:
         Orphaned: The pool is gone.
     """
-    watcher = _Watcher(pid, jail, limits, nonce, reads)
+    watcher = _Watcher(pid, jail, limits, markers, reads)
     process = os.pidfd_open(pid)
     try:
         watcher.follow(process, control_fd)
@@ -135,13 +76,14 @@ def watch(
 
 class _Watcher:
     def __init__(
-        self, pid: int, jail: Jail, limits: Limits, nonce: str, reads: dict[str, int]
+        self, pid: int, jail: Jail, limits: Limits, markers: Markers, reads: dict[str, int]
     ) -> None:
         self.pid, self.jail, self.limits, self.reads = pid, jail, limits, reads
         self.seen = Watched()
         self.output = {name: BoundedText(limits.output_bytes) for name in ("stdout", "stderr")}
-        self.markers = Markers(nonce)
+        self.markers = markers
         self.setup = b""
+        self.meter = Meter()
         self.base_mb = memory_and_threads(os.getpid())[0]
         self.forked_at = time.monotonic()
         self.ticks = 0
@@ -185,6 +127,7 @@ class _Watcher:
         seen.ended_at = seen.ended_at or time.monotonic()
         seen.max_rss_mb = usage.ru_maxrss / 1024
         seen.cpu_s = usage.ru_utime + usage.ru_stime + left_cpu_s + self.jail.end()
+        self.meter.join()
         for name in self.reads:
             while self._read(name):
                 pass
@@ -238,13 +181,23 @@ class _Watcher:
             if used_mb > 1.05 * limits.disk_mb:
                 return "killed"
             files_mb = used_mb if jail.scratch_in_memory else 0.0
-        # Every process counts pages that it shares with the server and with the others: too much,
-        # but quick. The exact sum, which is slow, is taken now and then and when it matters.
-        memory_mb = sum(memory for memory, _ in samples) - self.base_mb + files_mb
+        memories = [memory for memory, _ in samples]
+        memory_mb = sum(memories) - self.base_mb + files_mb
         if len(pids) > 1:
-            if memory_mb <= limits.memory_mb and not seldom:
-                return None
-            everybody = [os.getpid(), *pids]
-            memory_mb = sum(proportional_mb(pid) for pid in everybody) - self.base_mb + files_mb
+            memory_mb = self._memory_of_several(pids, memories, seldom) + files_mb
         self.seen.peak_mb = max(self.seen.peak_mb, memory_mb)
         return "out_of_memory" if memory_mb > limits.memory_mb else None
+
+    def _memory_of_several(self, pids: list[int], memories: list[float], seldom: bool) -> float:
+        """What several processes take beyond the server's share, in MiB; 0 if not known now.
+
+        Each counts the pages that it shares with the server and with the others: too much, but
+        quick. The exact sum is taken now and then, and when it matters.
+        """
+        if seldom or sum(memories) - self.base_mb > self.limits.memory_mb:
+            self.meter.begin([os.getpid(), *pids])
+        if (exact_mb := self.meter.take()) is not None:
+            return exact_mb - self.base_mb
+        if self.meter.waiting_s() > _BLIND_S:
+            return sum(max(0.0, memory - self.base_mb) for memory in memories)
+        return 0.0

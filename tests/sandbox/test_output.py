@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mle_rl.sandbox.watch import BoundedText, Markers
+from mle_rl.sandbox import server
+from mle_rl.sandbox.output import BoundedText, Markers
 
 
 def line(*words) -> bytes:
@@ -44,6 +45,19 @@ def test_a_bad_marker_is_no_marker(bad):
     markers = Markers("secret")
     markers.add(bad + line("secret", "model_trained", None))
     assert list(markers.reached) == ["model_trained"]
+
+
+def test_a_stage_that_is_not_observed_in_this_program_does_not_count():
+    markers = Markers("secret", {"data_loaded"})
+    markers.add(line("secret", "model_trained", None) + line("secret", "data_loaded", None))
+    assert list(markers.reached) == ["data_loaded"]
+    job = {"insertions": [{"stage": "data_loaded"}, {"stage": "model_defined"}]}
+    markers = server._markers(job, "secret")
+    markers.add(line("secret", "model_trained", None) + line("secret", "model_defined", None))
+    assert list(markers.reached) == ["model_defined"]
+    nothing = Markers("secret", ())
+    nothing.add(line("secret", "data_loaded", None))
+    assert nothing.reached == {}
 
 
 @given(st.integers(1, 50), st.integers(0, 60))
