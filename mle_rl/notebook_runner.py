@@ -7,28 +7,23 @@ folder, which is removed when all went well.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 import nbformat
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from mle_rl.errors import MleRlError, unknown_name
 from mle_rl.notebook import project_root, results_folder, unwritable
+from mle_rl.notebook_kernel import KernelClient, drive
 from mle_rl.notebook_outputs import first_widget_error
-
-INTERRUPT_GRACE_S = 10.0
-"""How long an interrupted cell may take to close its workers before its kernel is killed."""
 
 
 @dataclass(frozen=True)
@@ -104,18 +99,17 @@ def execute(path: Path, settings: Settings, progress: Progress) -> None:
         progress.done("unchanged since it was executed, left out")
         return
     _save(content, copy)
-    client = _Client(
+    client = KernelClient(
         content,
         kernel_name="python3",
         timeout=None,
         resources={"metadata": {"path": str(path.parent)}},
         startup_timeout=180,
+        progress=progress,
     )
-    client.create_kernel_manager().transport_encryption = "auto"  # the kernel's ports are TCP
-    client.progress = progress
     progress.cells = sum(cell.cell_type == "code" for cell in content.cells)
     try:
-        _drive(client, _environment(settings), progress)
+        drive(client, _environment(settings), progress)
     except (CellExecutionError, RuntimeError) as error:
         raise _failure(path, content, progress.cell, error, copy) from None
     finally:
@@ -177,60 +171,6 @@ class Progress:
     def _state(self) -> str:
         state = f"{self.title}: cell {self.cell}/{self.cells}, {self.elapsed}"
         return f"{state}: {self.last_line}" if self.last_line else state
-
-
-class _Client(NotebookClient):
-    """A client that tells the progress line which cell runs and what it printed last."""
-
-    progress: Progress
-    loop: asyncio.AbstractEventLoop
-
-    async def async_execute(self, *args, **kwargs):
-        self.loop = asyncio.get_running_loop()
-        return await super().async_execute(*args, **kwargs)
-
-    async def async_execute_cell(self, cell, *args, **kwargs):
-        if cell.cell_type == "code":
-            self.progress.cell += 1
-            self.progress.last_line = ""
-        return await super().async_execute_cell(cell, *args, **kwargs)
-
-    def process_message(self, msg, cell, cell_index):
-        if msg["msg_type"] == "stream":
-            lines = msg["content"]["text"].replace("\r", "\n").split("\n")
-            self.progress.last_line = next(
-                (line.strip() for line in reversed(lines) if line.strip()), self.progress.last_line
-            )
-        return super().process_message(msg, cell, cell_index)
-
-
-def _drive(client: _Client, environment: Mapping[str, str], progress: Progress) -> None:
-    """Execute in a thread, so that Ctrl-C comes here and the kernel can be closed in order."""
-    with ThreadPoolExecutor(1) as thread:
-        execution = thread.submit(lambda: asyncio.run(client.async_execute(env=dict(environment))))
-        try:
-            while not wait([execution], timeout=1).done:
-                progress.tick()
-        except KeyboardInterrupt:
-            _stop(client, execution)
-            raise KeyboardInterrupt(
-                f"Interrupted in notebook {progress.title.split()[-1]}, cell {progress.cell}; "
-                "what was finished is kept, and --resume goes on from there."
-            ) from None
-        execution.result()
-
-
-def _stop(client: _Client, execution: Future) -> None:
-    """Interrupt the running cell, which lets it close its workers; kill it when it does not."""
-    if client.km is None:
-        return
-    for stop in (client.km.interrupt_kernel, lambda: client.km.shutdown_kernel(now=True)):
-        try:
-            asyncio.run_coroutine_threadsafe(stop(), client.loop)
-            if wait([execution], timeout=INTERRUPT_GRACE_S).done:
-                return
-        except KeyboardInterrupt:  # asked a second time: kill now
-            continue
 
 
 def _environment(settings: Settings) -> dict[str, str]:
