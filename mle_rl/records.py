@@ -66,6 +66,8 @@ class Execution:
         isolation: The isolation that was really in force, for example
             ``"isolated: landlock 7, pid, net"``.
         replayed: True when this comes from a recorded execution and nothing ran.
+        reason: One sentence that says why the status is not ``ok``; empty when it is. Like the
+            status it comes from outside the program.
     """
 
     status: Status
@@ -80,6 +82,7 @@ class Execution:
     submission_problem: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     replayed: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True)

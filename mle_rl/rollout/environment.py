@@ -21,9 +21,8 @@ from mle_rl.instrumentation import Instrumented, insert_by_syntax
 from mle_rl.records import Execution, Limits, Outcome, Program
 from mle_rl.rollout.executions import ExecutionStore
 from mle_rl.sandbox import Job
+from mle_rl.sandbox.failures import NO_PROGRAM
 from mle_rl.tasks import Task, grade
-
-REJECTED = "The completion holds no complete program."
 
 PROBLEMS = {
     "error": "The program ended with an error.",
@@ -32,7 +31,7 @@ PROBLEMS = {
     "killed": "The program was killed.",
     "rejected": "The program could not be run.",
 }
-"""Why there is no score, by status."""
+"""Why there is no score, by status, for executions that do not give their reason."""
 
 Result = tuple[Execution, Outcome]
 
@@ -86,7 +85,7 @@ class Environment:
             or the grader, never of the program.
         """
         if program is None:
-            return _known(_rejected(REJECTED))
+            return _known(_rejected(NO_PROGRAM.reason()))
         instrumented = self.instrument(program.code)
         job = Job(
             program.code,
@@ -142,11 +141,13 @@ def _problem(execution: Execution) -> str:
     """Why a program that did not end well has no score, with the last line that it wrote."""
     problem = PROBLEMS[execution.status]
     lines = execution.stderr.strip().splitlines()
-    if execution.status != "error" or not lines:
-        return problem
-    return f"{problem.removesuffix('.')}: {lines[-1][:200]}"
+    if execution.status == "error" and lines:
+        return f"{problem.removesuffix('.')}: {lines[-1][:200]}"
+    return execution.reason or problem
 
 
 def _rejected(problem: str) -> Result:
-    execution = Execution("rejected", "", problem, 0.0, 0.0, 0.0, isolation="not run")
+    execution = Execution(
+        "rejected", "", problem, 0.0, 0.0, 0.0, isolation="not run", reason=problem
+    )
     return execution, Outcome((), valid=False, problem=problem)

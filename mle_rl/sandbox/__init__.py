@@ -46,20 +46,48 @@ Not covered
   real-time priority then. A container without that right should have a limit of its own.
 - Data handed to programs by hard links inside the public folder: what is there is public.
 - With ``isolated`` through Landlock alone: names and sizes of files can be seen, not contents.
+- Without namespaces, daemons of a program outlive it if somebody kills the launcher itself.
 - With ``bubblewrap`` or ``limits`` started by root, programs keep root's number, without its
   powers.
 
-What a status means
--------------------
-==============  ====================================================================
-ok              The program ended by itself, without an error.
-error           It raised, exited with a status, or crashed (signal other than SIGKILL).
-timeout         It was killed at its wall-clock limit; duration_s is the limit.
-out_of_memory   It was killed because it used more memory than it may.
-killed          It was killed for too many processes or files, by a SIGKILL of its own or of
-                the machine; or the sandbox was killed twice under it (duration_s is 0).
-rejected        It was not started: it is not text, or longer than 1 MiB.
-==============  ====================================================================
+How a program can fail
+----------------------
+``ok`` is a program that ended by itself with exit status 0. Every other end has one status and one
+sentence, `Execution.reason`; here with the default limits, and in brackets what leads there.
+
+=============  ====================================================================================
+error          The program ended with exit status 1.
+               [an exception that it did not catch, text that is no Python, ``sys.exit(1)``]
+error          The program crashed: the kernel sent it SIGSEGV.
+               [a fault in compiled code, ``os.abort``, an alarm, a file beyond its size limit]
+timeout        The program did not end within 10 s.
+               [wall clock; duration_s is the limit]
+out_of_memory  The program used more than 2048 MiB of memory.
+               [all its processes, and its scratch folder where that lies in memory]
+killed         The program had more than 32 processes and threads.
+               [fork bombs; the kernel may refuse further ones first, which raises in the program]
+killed         The program's files took more than 64 MiB, or were far too many.
+               [where the quota is watched; where the kernel enforces it, writing raises]
+killed         The program was killed by a SIGKILL of its own or of the machine.
+killed         The sandbox was killed twice while the program ran.
+               [duration_s is 0, and nothing is known of the program]
+rejected       The program is not text: it holds half a surrogate pair.
+rejected       The program is longer than 1048576 bytes.
+rejected       The completion holds no complete program.
+=============  ====================================================================================
+
+A program that ends well can still leave no valid submission. `Execution.submission_problem` says
+why the file is not read, and what the grader finds wrong in one that is read stands in
+`Outcome.problem`:
+
+=============  ====================================================================================
+link           submission.csv is a link, not a file.
+folder         submission.csv is a folder, not a file.
+special        submission.csv is a pipe, socket or device, not a file.
+names          submission.csv is a hard link: it has 2 names.
+size           submission.csv is larger than 64 MiB.
+closed         submission.csv cannot be read: Permission denied.
+=============  ====================================================================================
 
 A failure of the sandbox itself is no status: it raises MleRlError.
 """

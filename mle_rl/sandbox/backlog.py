@@ -10,6 +10,7 @@ from typing import Protocol
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Execution
+from mle_rl.sandbox.failures import LOST
 from mle_rl.sandbox.job import Job
 
 
@@ -142,13 +143,14 @@ def _try_again(waiting: Waiting, worker: Worker, backlog: Backlog) -> None:
     else:
         waiting.future.set_result(
             Execution(
-                status="killed",
+                status=LOST.status,
                 stdout="",
-                stderr="The sandbox was killed twice while this program ran.",
+                stderr="",
                 duration_s=0.0,
                 cpu_s=0.0,
                 peak_memory_mb=0.0,
                 isolation=worker.isolation,
                 versions=worker.versions,
+                reason=LOST.reason(),
             )
         )

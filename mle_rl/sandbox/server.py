@@ -15,7 +15,8 @@ import sys
 from collections.abc import Callable
 
 from mle_rl.records import Limits
-from mle_rl.sandbox import child, job, submission
+from mle_rl.sandbox import child, failures, job, submission
+from mle_rl.sandbox.failures import Failure
 from mle_rl.sandbox.jail import Jail
 from mle_rl.sandbox.output import Markers
 from mle_rl.sandbox.watch import Orphaned, Watched, watch
@@ -47,7 +48,6 @@ WARM_MODULES = (
     "sklearn.svm",
     "sklearn.tree",
 )
-_LONGEST_SOURCE = 1 << 20
 _NOT_RUN = {
     "status": "rejected",
     "stdout": "",
@@ -100,8 +100,9 @@ def _execute(
     """Runs one job and sends the result; in the program's process, returns what runs it."""
     limits = Limits(**message["limits"])
     source = message["code"].encode("utf-8", "surrogatepass")
-    if problem := _refuse(message["code"], source):
-        job.send(control, {**_NOT_RUN, "stderr": problem})
+    if refused := _refused(message["code"], source):
+        reason = refused.reason()
+        job.send(control, {**_NOT_RUN, "stderr": reason, "reason": reason})
         return None
     folder = jail.open_scratch(limits)
     _write_source(source, folder)
@@ -131,12 +132,12 @@ def _markers(message: dict, nonce: str) -> Markers:
     return Markers(nonce, {insertion["stage"] for insertion in message["insertions"]})
 
 
-def _refuse(code: str, source: bytes) -> str | None:
+def _refused(code: str, source: bytes) -> Failure | None:
     """Why a program is not even started, if so."""
-    if len(source) > _LONGEST_SOURCE:
-        return f"The program is longer than {_LONGEST_SOURCE} bytes."
+    if len(source) > failures.LONGEST_SOURCE:
+        return failures.TOO_LONG
     if any("\ud800" <= character <= "\udfff" for character in code):
-        return "The program is not text: it holds half a surrogate pair."
+        return failures.NOT_TEXT
     return None
 
 
@@ -154,11 +155,12 @@ def _answer(seen: Watched, limits: Limits, folder: int) -> tuple[dict, list[byte
         return {"lost": f"its process ended with wait status {seen.wait_status}"}, []
     started = seen.started_at if seen.started_at is not None else seen.ended_at
     duration_s = seen.ended_at - started
-    status = _status(seen, duration_s > limits.timeout_s)
-    duration_s = limits.timeout_s if status == "timeout" else min(duration_s, limits.timeout_s)
+    failure, detail = _failure(seen, duration_s > limits.timeout_s)
+    duration_s = limits.timeout_s if failure is failures.TIME else min(duration_s, limits.timeout_s)
     data, problem = submission.read(folder)
     answer = {
-        "status": status,
+        "status": failure.status if failure else "ok",
+        "reason": failure.reason(limits, detail) if failure else "",
         "duration_s": duration_s,
         "cpu_s": max(0.0, seen.cpu_s - seen.cpu_before_s),
         "peak_memory_mb": max(seen.peak_mb, seen.max_rss_mb - seen.rss_before_mb),
@@ -170,11 +172,16 @@ def _answer(seen: Watched, limits: Limits, folder: int) -> tuple[dict, list[byte
     return answer, [data] if data is not None else []
 
 
-def _status(seen: Watched, late: bool) -> str:
+def _failure(seen: Watched, late: bool) -> tuple[Failure | None, object]:
+    """How the program failed, if it did, and what its sentence has to name."""
     if seen.verdict:
-        return seen.verdict
+        return seen.verdict, None
     if late:
-        return "timeout"
+        return failures.TIME, None
     if os.WIFSIGNALED(seen.wait_status):
-        return "killed" if os.WTERMSIG(seen.wait_status) == signal.SIGKILL else "error"
-    return "ok" if os.WEXITSTATUS(seen.wait_status) == 0 else "error"
+        number = os.WTERMSIG(seen.wait_status)
+        if number == signal.SIGKILL:
+            return failures.SIGKILL, None
+        return failures.SIGNAL, failures.signal_name(number)
+    code = os.WEXITSTATUS(seen.wait_status)
+    return (failures.EXIT, code) if code else (None, None)

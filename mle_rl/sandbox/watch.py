@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass, field
 
 from mle_rl.records import Limits
+from mle_rl.sandbox import failures
+from mle_rl.sandbox.failures import Failure
 from mle_rl.sandbox.jail import Jail
 from mle_rl.sandbox.meter import Meter
 from mle_rl.sandbox.output import BoundedText, Markers
@@ -41,7 +43,7 @@ class Watched:
     cpu_s: float = 0.0
     max_rss_mb: float = 0.0
     peak_mb: float = 0.0
-    verdict: str | None = None
+    verdict: Failure | None = None
     stdout: str = ""
     stderr: str = ""
     markers: dict[str, float | None] = field(default_factory=dict)
@@ -110,7 +112,7 @@ class _Watcher:
                 if self._read(names[fd]) == b"":
                     poll.unregister(fd)
             if now >= self._deadline():
-                self.seen.verdict = "timeout"
+                self.seen.verdict = failures.TIME
             elif now >= next_tick:
                 next_tick = now + _TICK_S
                 self.seen.verdict = self._exceeded()
@@ -166,7 +168,7 @@ class _Watcher:
             else:
                 self.seen.fault = rest
 
-    def _exceeded(self) -> str | None:
+    def _exceeded(self) -> Failure | None:
         """Takes a sample; says how the program has to end if it exceeds a limit."""
         self.ticks += 1
         seldom = self.ticks % _SELDOM == 0
@@ -174,19 +176,19 @@ class _Watcher:
         pids = jail.processes()
         samples = [memory_and_threads(pid) for pid in pids]
         if sum(threads for _, threads in samples) > limits.processes + 1:
-            return "killed"
+            return failures.PROCESSES
         files_mb = 0.0
         if jail.scratch_in_memory or seldom:  # a folder on disk takes long to add up
             used_mb = jail.scratch_used_mb()
             if used_mb > 1.05 * limits.disk_mb:
-                return "killed"
+                return failures.DISK
             files_mb = used_mb if jail.scratch_in_memory else 0.0
         memories = [memory for memory, _ in samples]
         memory_mb = sum(memories) - self.base_mb + files_mb
         if len(pids) > 1:
             memory_mb = self._memory_of_several(pids, memories, seldom) + files_mb
         self.seen.peak_mb = max(self.seen.peak_mb, memory_mb)
-        return "out_of_memory" if memory_mb > limits.memory_mb else None
+        return failures.MEMORY if memory_mb > limits.memory_mb else None
 
     def _memory_of_several(self, pids: list[int], memories: list[float], seldom: bool) -> float:
         """What several processes take beyond the server's share, in MiB; 0 if not known now.

@@ -136,6 +136,7 @@ class LocalWorker:
             submission=blobs[0] if blobs else None,
             submission_problem=answer["submission_problem"],
             versions=self.versions,
+            reason=answer["reason"],
         )
 
     def replace(self) -> None:

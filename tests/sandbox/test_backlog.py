@@ -11,6 +11,7 @@ from mle_rl import MleRlError
 from mle_rl.records import Execution
 from mle_rl.sandbox import Job
 from mle_rl.sandbox.backlog import WorkerLost
+from mle_rl.sandbox.failures import LOST
 from mle_rl.sandbox.pool import WorkerPool
 
 
@@ -74,6 +75,7 @@ def test_a_job_that_loses_two_workers_is_killed_and_the_next_one_runs(jobs):
     with WorkerPool([worker]) as pool:
         killed, following = (pool.submit(job) for job in jobs("lost", "a"))
         assert (killed.result().status, killed.result().duration_s) == ("killed", 0.0)
+        assert killed.result().reason == LOST.reason()
         assert following.result().stdout == "a"
     assert worker.ran == ["lost", "lost", "a"]
 
