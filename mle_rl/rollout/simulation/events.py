@@ -148,7 +148,6 @@ class EventSimulation:
             return
         worker = self._free_workers.pop() if self._free_workers else -1
         self._sampled(number, worker, -1)
-        self._recorder.set(number, generated_at=self.now)
         if worker >= 0:
             self._start(number, worker)
         else:
@@ -174,7 +173,7 @@ class EventSimulation:
             self._at(self.now + late, self._generated, number)
             return
         self._release(live)
-        self._recorder.set(number, generated_at=self.now)
+        self._recorder.generated(number, self.now)
         self._waiting.append(number)
         self._serve(None)
 
@@ -182,7 +181,7 @@ class EventSimulation:
         live = self._live[number]
         live.worker, live.started_at = worker, self.now
         self.queue.start(number, self.now)
-        self._recorder.set(number, started_at=self.now, worker=worker)
+        self._recorder.started(number, worker, self.now)
         self._at(self.now + live.duration_s, self._finish, number)
 
     def _finish(self, number: int) -> None:
@@ -191,7 +190,7 @@ class EventSimulation:
             return
         self.queue.finish(number, self.now, live.status)
         self._release(live)
-        self._recorder.set(number, finished_at=self.now, fate="ready")
+        self._recorder.finished(number, self.now)
         self._forget_dropped()
         self._serve(None)
 
@@ -235,13 +234,9 @@ class EventSimulation:
             return False
         self._dropped_in_a_row = 0
         taken = [self._live.pop(number) for number in numbers]
-        for number in numbers:
-            self._recorder.set(
-                number, taken_at=self.now, taken_version=self.version, fate="trained"
-            )
         trained_at = self.now + self._learner.train_s
         synced_at = trained_at + self._learner.weight_sync_s
-        self._recorder.stepped((self.now, trained_at, synced_at))
+        self._recorder.taken(numbers, self.version, (self.now, trained_at, synced_at))
         self._training = True
         if synced_at == self.now:
             self._update(taken)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -106,16 +107,16 @@ class Recorder:
     def __init__(self):
         self._columns = {field.name: [] for field in fields(Trace)}
         self.steps: list[tuple[float, float, float]] = []
-        self.stepped = self.steps.append
 
     def dispatched(
         self, action: int, version: int, now: float, duration_s: float, slot: int
     ) -> None:
-        """A row for the next rollout."""
+        """A row for the next rollout; without a decoding slot (-1) it is generated at once."""
         row = {name: -1 if name in self._INT else NOT_YET for name in self._columns} | {
             "action": action,
             "version": version,
             "dispatched_at": now,
+            "generated_at": now if slot < 0 else NOT_YET,
             "duration_s": duration_s,
             "slot": slot,
             "fate": FATES.index("in flight"),
@@ -123,18 +124,33 @@ class Recorder:
         for name, value in row.items():
             self._columns[name].append(value)
 
-    def set(self, number: int, fate: str | None = None, **values: float) -> None:
-        """Something happened to a rollout: new values of its columns."""
-        if fate is not None:
-            values["fate"] = FATES.index(fate)
-        for name, value in values.items():
-            self._columns[name][number] = value
+    def generated(self, number: int, now: float) -> None:
+        """Its sequence is complete."""
+        self._columns["generated_at"][number] = now
+
+    def started(self, number: int, worker: int, now: float) -> None:
+        """A worker began to execute it."""
+        self._columns["started_at"][number] = now
+        self._columns["worker"][number] = worker
+
+    def finished(self, number: int, now: float) -> None:
+        """Its execution ended."""
+        self._columns["finished_at"][number] = now
+        self._columns["fate"][number] = FATES.index("ready")
 
     def dropped(self, number: int, reason: str, now: float) -> None:
         """It will not be trained on; if it was running, it was stopped."""
-        self.set(number, fate=reason)
+        self._columns["fate"][number] = FATES.index(reason)
         if math.isnan(self._columns["finished_at"][number]):
-            self.set(number, finished_at=now)
+            self._columns["finished_at"][number] = now
+
+    def taken(self, numbers: Sequence[int], version: int, step: tuple[float, float, float]) -> None:
+        """They are the batch of an update: taken, trained and synchronised at these times."""
+        for number in numbers:
+            self._columns["taken_at"][number] = step[0]
+            self._columns["taken_version"][number] = version
+            self._columns["fate"][number] = FATES.index("trained")
+        self.steps.append(step)
 
     def trace(self) -> Trace:
         """The columns so far."""
@@ -151,7 +167,7 @@ class Unrecorded:
 
     steps = ()
 
-    def _nothing(self, *args, **values) -> None:
+    def _nothing(self, *what) -> None:
         """Forgets what it is told."""
 
-    dispatched = set = dropped = stepped = trace = _nothing
+    dispatched = generated = started = finished = dropped = taken = trace = _nothing
