@@ -16,6 +16,9 @@ from mle_rl.records import Execution, Limits
 from mle_rl.sandbox import Job, LocalPool
 from mle_rl.sandbox.processes import descendants, running
 
+PATIENT = Limits(timeout_s=120.0)
+"""For programs that are quick, on a machine that may be busy: nothing may depend on that."""
+
 PRELUDE = """\
 import os, sys, ctypes, socket, signal, subprocess, time, threading, errno
 from pathlib import Path
@@ -119,16 +122,34 @@ def _listeners(folder: Path) -> tuple[list[socket.socket], str]:
 def pool(world):
     """One for all attacks: at the end it has the same server, with nothing around it."""
     before = set(descendants(os.getpid()))
+    honest = Job(FINGERPRINT, world.public, limits=PATIENT, seed=7)
     with LocalPool(1) as pool:
         mine = [pid for pid in descendants(os.getpid()) if pid not in before]
         launcher, server, *_ = mine
-        mounts = Path(f"/proc/{server}/mounts").read_text()
+        mounts, files = Path(f"/proc/{server}/mounts").read_text(), contents(world.public.parent)
+        result = pool.run(honest).stdout
         yield pool
         assert running(launcher)
         assert running(server)
+        assert pool.run(honest).stdout == result
         assert Path(f"/proc/{server}/mounts").read_text() == mounts
+        assert contents(world.public.parent) == files
         left = descendants(server)
         assert len(left) <= 2, "only what makes namespaces, and the next namespace's first process"
+    assert set(descendants(os.getpid())) <= before
+    assert str(world.public) not in Path("/proc/self/mountinfo").read_text()
+
+
+def contents(folder: Path) -> dict[str, tuple]:
+    """What lies below a folder: names, kinds, modes, times and bytes."""
+    return {
+        str(path): (
+            path.lstat().st_mode,
+            path.lstat().st_mtime_ns,
+            path.is_file() and path.read_bytes(),
+        )
+        for path in sorted(folder.rglob("*"))
+    }
 
 
 @pytest.fixture(scope="session")
@@ -136,7 +157,7 @@ def attack(pool, world):
     """Runs an attack as a program, checks what no program may do, and returns the execution."""
 
     def run(code: str, limits: Limits | None = None) -> Execution:
-        limits = limits or Limits(timeout_s=20.0)
+        limits = limits or PATIENT
         execution = pool.run(Job(world.prelude + code, world.public, limits=limits))
         everything = execution.stdout + execution.stderr + repr(execution.submission)
         assert world.secret not in everything, "the program has seen a secret"
@@ -170,7 +191,7 @@ def fingerprint(pool, world):
     """What an honest program sees; the same before and after whatever ran in between."""
 
     def take() -> str:
-        execution = pool.run(Job(FINGERPRINT, world.public, seed=7))
+        execution = pool.run(Job(FINGERPRINT, world.public, limits=PATIENT, seed=7))
         assert execution.status == "ok", execution.stderr
         return execution.stdout
 

@@ -24,7 +24,7 @@ from mle_rl.records import Limits
 from mle_rl.sandbox import Job, LocalPool
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "attacks"
-LIMITS = Limits(timeout_s=5.0, memory_mb=160, disk_mb=4, output_bytes=10_000, processes=24)
+LIMITS = Limits(timeout_s=60.0, memory_mb=160, disk_mb=4, output_bytes=10_000, processes=24)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from mle_rl.records import Limits
 from mle_rl.sandbox import Job, LocalPool, launcher
 
 HONEST = """
@@ -50,7 +51,8 @@ from mle_rl.records import Limits
 from mle_rl.sandbox import Job, LocalPool
 codes = json.load(sys.stdin)
 with LocalPool(1) as pool:
-    runs = {name: pool.run(Job(code, Path(sys.argv[1]))) for name, code in codes.items()}
+    jobs = {n: Job(c, Path(sys.argv[1]), limits=Limits(timeout_s=120.0)) for n, c in codes.items()}
+    runs = {name: pool.run(job) for name, job in jobs.items()}
 print(json.dumps({n: [e.status, e.stdout, e.stderr, e.isolation] for n, e in runs.items()}))
 """
 NO_MORE = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
@@ -89,7 +91,8 @@ def test_landlock_alone_isolates_too(world, attack):
 def test_bubblewrap_isolates_too(world):
     with LocalPool(1, tier="bubblewrap") as pool:
         assert pool.isolation.startswith("bubblewrap: user, pid, net, mount")
-        assert pool.run(Job(HONEST, world.public)).stdout == "done\n"
+        honest = Job(HONEST, world.public, limits=Limits(timeout_s=120.0))
+        assert pool.run(honest).stdout == "done\n"
         for name, code in ATTACKS.items():
             execution = pool.run(Job(world.prelude + code, world.public))
             shown = execution.stdout + execution.stderr
@@ -100,6 +103,6 @@ def test_bubblewrap_isolates_too(world):
 
 def test_limits_say_what_they_are(world):
     with LocalPool(1, tier="limits") as pool:
-        execution = pool.run(Job(HONEST, world.public))
+        execution = pool.run(Job(HONEST, world.public, limits=Limits(timeout_s=120.0)))
     assert execution.stdout == "done\n"
     assert execution.isolation == "limits: resource limits only, nothing is isolated"
