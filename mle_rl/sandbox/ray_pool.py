@@ -8,6 +8,9 @@ public folders must lie at the same path on every node.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
+import socket
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +25,7 @@ from mle_rl.sandbox.worker import LocalWorker
 
 try:
     import ray
-    from ray.exceptions import GetTimeoutError, RayError
+    from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 except ImportError:
     ray = None
 
@@ -55,13 +58,14 @@ class RayPool(WorkerPool):
             raise MleRlError("RayPool needs Ray: pip install 'mle_rl[ray]', or use LocalPool.")
         if not ray.is_initialized():
             ray.init(address=address, log_to_driver=False)
-        super().__init__([_RayWorker(tier, packages, slot) for slot in range(workers)])
+        super().__init__([_RayWorker(tier, packages) for _ in range(workers)])
 
 
 class _Holder:
     """The actor: one local worker, replaced when it is lost."""
 
-    def __init__(self, tier: str, packages: Sequence[str], slot: int) -> None:
+    def __init__(self, tier: str, packages: Sequence[str]) -> None:
+        slot, self._claim = claim_slot()
         self._pool = WorkerPool([worker := LocalWorker(tier, packages, slot)])
         self._worker = worker
 
@@ -72,11 +76,32 @@ class _Holder:
         return self._pool.run(job)
 
 
+def claim_slot() -> tuple[int, socket.socket]:
+    """The first number that no other worker on this machine has: it chooses the worker's cores.
+
+    Ray decides where workers run, so their numbers in the pool say nothing about who else is there.
+
+    Returns:
+        The number, and what keeps it until it is closed or this process ends.
+    """
+    slot = 0
+    while True:
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0mle-rl-worker-{os.getuid()}-{slot}")
+            return slot, claim
+        except OSError as error:
+            claim.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            slot += 1
+
+
 class _RayWorker:
     """An actor, seen from the pool; see `backlog.Worker`."""
 
-    def __init__(self, tier: str, packages: Sequence[str], slot: int) -> None:
-        self._arguments = (tier, packages, slot)
+    def __init__(self, tier: str, packages: Sequence[str]) -> None:
+        self._arguments = (tier, packages)
         self._stopped = threading.Event()
         self._actor: Any = None
         self.isolation = ""
@@ -100,8 +125,8 @@ class _RayWorker:
     def run(self, job: Job) -> Execution:
         try:
             return ray.get(self._actor.run.remote(job))
-        except MleRlError:
-            raise
+        except RayTaskError as error:  # raised by our own code there: no worker is lost
+            raise error.cause from None
         except RayError:
             raise WorkerLost from None
 

@@ -1,12 +1,17 @@
-"""The pool over Ray, on a cluster of two node processes of which one is killed."""
+"""The pool over Ray, on a cluster of two node processes of which one is killed.
+
+Ray is an extra: ``make ray`` installs it and runs this file.
+"""
 
 from __future__ import annotations
+
+import io
 
 import pytest
 
 from mle_rl import MleRlError
 from mle_rl.records import Limits
-from mle_rl.sandbox import Job, ray_pool
+from mle_rl.sandbox import Job, ray_pool, run_all
 
 
 def test_without_ray_there_is_a_sentence(monkeypatch):
@@ -46,10 +51,29 @@ def test_a_lost_node_loses_no_job(world, cluster):
 
 
 @pytest.mark.slow
-def test_a_fault_comes_back_from_the_node(world, cluster, tmp_path):
-    (tmp_path / "public").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "elsewhere").mkdir()
+def test_faults_and_progress_are_those_of_a_local_pool(world, cluster, tmp_path):
+    limits = Limits(timeout_s=120.0)
+    closed = tmp_path / "public"
+    closed.mkdir()
+    (closed / "train.csv").write_text("id\n")
+    (closed / "train.csv").chmod(0)
     with ray_pool.RayPool(1) as pool:
         with pytest.raises(MleRlError, match="does not exist"):
             pool.submit(Job("pass", tmp_path / "missing"))
-        assert pool.run(Job("1 / 0", tmp_path / "public")).status == "error"
+        with pytest.raises(MleRlError, match=r"^The sandbox could not set a program up.*chmod"):
+            pool.run(Job("pass", closed, limits=limits))
+        said = io.StringIO()
+        jobs = [Job(code, world.public, limits=limits) for code in ("print(0)", "1 / 0")]
+        first, second = run_all(pool, jobs, said)
+        assert (first.stdout, second.status) == ("0\n", "error")
+        assert "2 done, 0 running, 1 failed" in said.getvalue()
+
+
+def test_workers_on_one_machine_have_numbers_of_their_own():
+    (first, one), (second, two) = ray_pool.claim_slot(), ray_pool.claim_slot()
+    assert second > first
+    one.close()
+    again, three = ray_pool.claim_slot()
+    assert again == first
+    two.close()
+    three.close()
