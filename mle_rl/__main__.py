@@ -1,4 +1,4 @@
-"""Command line: ``python -m mle_rl tasks | check | notebooks | outputs``.
+"""Command line: ``python -m mle_rl tasks | check | headroom | compare | notebooks | outputs``.
 
 A mistake of the user's becomes one sentence and exit code 2, Ctrl-C one sentence and 130;
 anything else is a bug and keeps its traceback.
@@ -10,10 +10,11 @@ import argparse
 import ast
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from mle_rl import __version__
 from mle_rl.errors import MleRlError
-from mle_rl.notebook import PROFILES, profile, results_folder
+from mle_rl.notebook import PROFILES, limit_threads, profile, results_folder
 
 DESCRIPTION = "Tasks, sandbox and notebooks of the project, from the command line."
 
@@ -42,6 +43,31 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check", help="say what isolation this machine can enforce")
     check.set_defaults(command=_check)
+
+    headroom = commands.add_parser(
+        "headroom",
+        help="record samples of the policy before training, and say what they leave to win",
+    )
+    headroom.set_defaults(command=_headroom)
+    headroom.add_argument("--task", nargs="+", default=[], metavar="ID", help="default: all")
+    headroom.add_argument("--samples", type=int, default=2000, help="per task; default: 2000")
+    headroom.add_argument("--workers", type=int, default=2, help="programs at once; default: 2")
+    headroom.add_argument("--policy", default="tiny", help="name or folder; default: tiny")
+    headroom.add_argument(
+        "--folder", type=Path, help="of the tables; default: results/full/headroom"
+    )
+    headroom.add_argument("--report", action="store_true", help="record nothing, only say")
+
+    compare = commands.add_parser(
+        "compare", help="RL against other searches in the same wall-clock time; can be resumed"
+    )
+    compare.set_defaults(command=_compare)
+    compare.add_argument("--task", required=True, metavar="ID", help="id of the competition")
+    compare.add_argument("--seconds", type=float, required=True, help="of each search")
+    compare.add_argument("--seed", type=int, nargs="+", default=[0], help="default: 0")
+    compare.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="default: all")
+    compare.add_argument("--out", type=Path, help="folder; default: among the profile's results")
+    compare.add_argument("--profile", choices=PROFILES, help="default: MLE_RL_PROFILE, else quick")
 
     notebooks = commands.add_parser("notebooks", help="execute the notebooks in order")
     notebooks.set_defaults(command=_notebooks)
@@ -77,6 +103,41 @@ def _check(options: argparse.Namespace) -> None:
     from mle_rl import sandbox
 
     print(sandbox.check())
+
+
+def _headroom(options: argparse.Namespace) -> None:
+    from mle_rl.analysis import headroom
+
+    folder = options.folder or headroom.headroom_folder()
+    if not options.report:
+        _record(options, folder)
+    print(headroom.report(headroom.read_samples(folder)))
+
+
+def _record(options: argparse.Namespace, folder: Path) -> None:
+    from mle_rl import tasks
+    from mle_rl.agent import load_policy
+    from mle_rl.records import Limits
+    from mle_rl.rollout.environment import Environment
+    from mle_rl.sandbox import LocalPool
+    from mle_rl.training.headroom import record_samples
+
+    limit_threads(1)
+    chosen = [tasks.load(name) for name in options.task or tasks.names()]
+    policy = load_policy(options.policy)
+    with LocalPool(options.workers) as pool:
+        for task in chosen:
+            environment = Environment(task, pool, Limits(timeout_s=10.0))
+            record_samples(policy, environment, folder, options.samples)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from mle_rl.search import command
+
+    profile_name = options.profile or profile()
+    command.run(
+        profile_name, options.task, options.seconds, options.seed, options.methods, options.out
+    )
 
 
 def _notebooks(options: argparse.Namespace) -> None:

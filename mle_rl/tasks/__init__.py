@@ -1,7 +1,7 @@
 """What is to be solved: competitions on disk, metrics, grading, leaderboards, the offline suite."""
 
 from mle_rl.tasks.grading import Grade, grade
-from mle_rl.tasks.leaderboards import Entry, Leaderboard, anchors, leaderboard
+from mle_rl.tasks.leaderboards import Entry, Leaderboard, anchors, baseline, leaderboard
 from mle_rl.tasks.loading import TaskDriftWarning, load, names
 from mle_rl.tasks.metrics import METRICS, Metric, UndefinedScore
 from mle_rl.tasks.overview import describe, frontier, reference_table
@@ -19,6 +19,7 @@ __all__ = [
     "TaskDriftWarning",
     "UndefinedScore",
     "anchors",
+    "baseline",
     "describe",
     "frontier",
     "grade",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from mle_rl.errors import MleRlError
-from mle_rl.tasks.grading import SPLITS, grade
+from mle_rl.tasks.grading import SPLITS, Grade, grade
 from mle_rl.tasks.references import REFERENCES
 from mle_rl.tasks.task import Task
 
@@ -149,22 +149,29 @@ def leaderboard(task: Task, split: Split = "reward") -> Leaderboard:
     return Leaderboard(tuple(ranked), task.higher_is_better, split)
 
 
+def baseline(task: Task) -> Grade:
+    """What the sample submission scores, which knows nothing of the inputs.
+
+    Raises:
+        MleRlError: When it has no score.
+    """
+    sample = sorted(task.public_dir.glob("[sS]ample*.csv"))
+    graded = grade(task, sample[0].read_bytes() if sample else None)
+    if not graded.valid:
+        raise MleRlError(
+            f"The sample submission of {task.id} has no score to serve as a baseline: "
+            f"{graded.problem} Use score_scale='percentile' or 'raw'."
+        )
+    return graded
+
+
 def anchors(task: Task) -> tuple[float, float]:
     """(baseline, best known) score on the reward split, the scale of ``score_scale="anchored"``.
-
-    The baseline is what the sample submission scores, which knows nothing of the inputs.
 
     Raises:
         MleRlError: When there is no leaderboard, or the sample submission has no score.
     """
-    sample = sorted(task.public_dir.glob("[sS]ample*.csv"))
-    baseline = grade(task, sample[0].read_bytes() if sample else None)
-    if not baseline.valid:
-        raise MleRlError(
-            f"The sample submission of {task.id} has no score to serve as a baseline: "
-            f"{baseline.problem} Use score_scale='percentile' or 'raw'."
-        )
-    return baseline.reward_score, leaderboard(task, "reward").scores[0]
+    return baseline(task).reward_score, leaderboard(task, "reward").scores[0]
 
 
 def read_entries(path: Path | Traversable) -> list[Entry]:

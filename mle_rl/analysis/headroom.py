@@ -1,0 +1,247 @@
+"""Is anything left to win? Many samples of a policy before training, beside the best known program.
+
+The samples come from files that ``python -m mle_rl headroom`` records, one row per sample. "Best
+known" is the best reference program of the leaderboard, chosen like everything else by the reward
+split: a floor of what can be reached, written by hand, not a proven optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import nan
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from mle_rl import tasks
+from mle_rl.analysis.figures import OKABE_ITO
+from mle_rl.errors import MleRlError
+from mle_rl.notebook import project_root
+from mle_rl.training.best_of import best_of_k
+
+COLUMNS = (
+    "sample",
+    "valid",
+    "reward_score",
+    "final_score",
+    "duration_s",
+    "family",
+    "program",
+)
+"""Of a file of samples: number, 1 or 0, both scores (empty if not valid), seconds, estimators, and
+the beginning of the program's SHA-256 (empty if the completion held none)."""
+
+FIRST = 1000
+"""Samples on which a policy is judged to be fit for training."""
+VALID_SHARE = (0.05, 0.40)
+DISTINCT_VALID = 200
+"""What it takes: valid sometimes, not always, and in many different ways."""
+
+
+_SCORES = ("baseline", "best_sample", "best_known", "left")
+
+
+def headroom_folder() -> Path:
+    """Where the samples of the committed figures lie, a file ``<task>.csv`` for each task."""
+    return project_root() / "results" / "full" / "headroom"
+
+
+def read_samples(folder: Path | None = None) -> dict[str, pd.DataFrame]:
+    """The recorded samples by task, in the order of the suite; tasks without any are left out.
+
+    Raises:
+        MleRlError: A file is damaged.
+    """
+    folder = folder or headroom_folder()
+    files = {name: folder / f"{name}.csv" for name in tasks.names()}
+    found = {name: read_table(file) for name, file in files.items() if file.is_file()}
+    return {name: table for name, table in found.items() if len(table)}
+
+
+def read_table(file: Path) -> pd.DataFrame:
+    """One file of samples, in the order of their numbers.
+
+    Raises:
+        MleRlError: It is damaged.
+    """
+    text = {"family": str, "program": str}
+    try:
+        table = pd.read_csv(file, dtype=text, na_values={"reward_score": "", "final_score": ""})
+    except (OSError, ValueError) as error:
+        raise MleRlError(f"The samples {file} cannot be read ({error}): {_ADVICE}") from None
+    table[list(text)] = table[list(text)].fillna("")
+    scored = table.valid.astype(bool) == table.reward_score.notna()
+    if tuple(table) != COLUMNS or not table["sample"].is_unique or not scored.all():
+        raise MleRlError(f"{file} is not a table of samples: {_ADVICE}")
+    return table.sort_values("sample", ignore_index=True).astype({"valid": bool})
+
+
+_ADVICE = "restore it, or delete it and run `python -m mle_rl headroom` again."
+
+
+def living(table: pd.DataFrame, first: int = FIRST) -> dict[str, object]:
+    """Whether the policy is fit for training on a task: does it succeed sometimes, in many ways?
+
+    Returns:
+        ``valid_share`` and ``distinct_valid`` (programs) of the first samples, and ``fit``: both
+        within `VALID_SHARE` and `DISTINCT_VALID`; None as long as there are fewer samples.
+    """
+    head = table[table["sample"] < first]
+    share, distinct = head.valid.mean(), head.program[head.valid].nunique()
+    low, high = VALID_SHARE
+    fit = bool(low <= share <= high and distinct >= DISTINCT_VALID) if len(head) >= first else None
+    return {"valid_share": share, "distinct_valid": distinct, "fit": fit}
+
+
+def summarise(samples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per task: is the policy fit for training, and is anything left to win?
+
+    Columns: ``task``, ``samples``; `living` of the first 1,000; ``valid_share_all``; then for the
+    reward and the final split (``final_`` before the name) what the sample submission scores
+    (``baseline``), the best of the samples (``best_sample``), the best known program
+    (``best_known``), and ``left``: the share of the way from baseline to best known that the
+    samples leave; 0 is nothing, below 0 the samples are better than what was known. Best is by the
+    reward split, on both.
+    """
+    rows = []
+    for name, table in samples.items():
+        scale = _scale(name)
+        row = {"task": name, "samples": len(table), **living(table)}
+        row["valid_share_all"] = table.valid.mean()
+        best = _best(table, tasks.load(name).higher_is_better)
+        for split, (low, high) in scale.items():
+            score = nan if best is None else best[f"{split}_score"]
+            prefix = "" if split == "reward" else "final_"
+            row |= {
+                f"{prefix}baseline": low,
+                f"{prefix}best_sample": score,
+                f"{prefix}best_known": high,
+                f"{prefix}left": (high - score) / (high - low),
+            }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def report(samples: Mapping[str, pd.DataFrame]) -> str:
+    """`summarise` in words and tables, for the command line."""
+    if not samples:
+        return "No samples are recorded yet."
+    table = summarise(samples)
+    names = {None: f"{FIRST} wanted", True: "yes", False: "no"}
+    fit = table[["task", "samples", "valid_share", "distinct_valid"]]
+    scores = table[["task", *(prefix + name for prefix in ("", "final_") for name in _SCORES)]]
+    gains = best_of_k_curves(samples, [1, 10, 100, 1000])
+    gains = gains.pivot(index="task", columns="k", values="final_gain").loc[list(samples)]
+    low, high = VALID_SHARE
+    return f"""\
+The first {FIRST} samples; fit for training: {low:.0%} to {high:.0%} valid, {DISTINCT_VALID} or more
+different valid programs.
+{_text(fit.assign(fit=[names[known] for known in table.fit]), 3)}
+
+Best of all samples by the reward split, beside the sample submission (baseline) and the best
+reference program (best known); left: share of the way between the two that is left.
+{_text(scores, 4)}
+
+Gain on the final split to be expected of the best of k; 0: baseline, 1: best known.
+{_text(gains.reset_index().rename_axis(columns=None), 3)}"""
+
+
+def _text(table: pd.DataFrame, digits: int) -> str:
+    return table.to_string(index=False, na_rep="", float_format=f"{{:.{digits}f}}".format)
+
+
+def best_of_k_curves(
+    samples: Mapping[str, pd.DataFrame], ks: Sequence[int] | None = None
+) -> pd.DataFrame:
+    """What the best of k samples gains, on average over all choices of k of the recorded ones.
+
+    The gain is 0 at the sample submission and 1 at the best known program. Of k programs the best
+    on the reward split is handed in; if none is valid, the sample submission is.
+
+    Args:
+        samples: See `read_samples`.
+        ks: Numbers of samples; those above what a task has are left out of it.
+
+    Returns:
+        Columns ``task``, ``k``, ``reward_gain``, ``final_gain``, ``any_valid`` (probability).
+    """
+    rows = []
+    for name, table in samples.items():
+        scores = table[["reward_score", "final_score"]].astype(object)
+        scores = scores.where(scores.notna(), None)
+        scale = _scale(name)
+        for k in _up_to(len(table)) if ks is None else [k for k in ks if k <= len(table)]:
+            best = best_of_k(
+                scores.reward_score.tolist(),
+                scores.final_score.tolist(),
+                k,
+                higher_is_better=tasks.load(name).higher_is_better,
+            )
+            row = {"task": name, "k": k}
+            for split, (low, high) in scale.items():
+                gain = (getattr(best, f"{split}_score") - low) / (high - low)
+                row[f"{split}_gain"] = best.any_valid * gain if best.any_valid else 0.0
+            rows.append(row | {"any_valid": best.any_valid})
+    return pd.DataFrame(rows)
+
+
+def draw_headroom(samples: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
+    """The gain of the best of k samples against k, a panel per task; 1 is the best known program.
+
+    Returns:
+        The figure, and the curves.
+    """
+    curves = best_of_k_curves(samples)
+    table = summarise(samples)
+    columns = min(4, len(table))
+    rows = -(-len(table) // columns)
+    fig, grid = plt.subplots(
+        rows, columns, figsize=(2.75 * columns, 2.6 * rows), sharex=True, sharey=True, squeeze=False
+    )
+    for axis, (_, task) in zip(grid.flat, table.iterrows(), strict=False):
+        curve = curves[curves.task == task.task]
+        axis.axhline(1, color="0.5", ls=":", label="best known program")
+        for split, colour, style in (("reward", "orange", "--"), ("final", "blue", "-")):
+            look = {"color": OKABE_ITO[colour], "ls": style, "label": f"{split} split"}
+            axis.plot(curve.k, curve[f"{split}_gain"], **look)
+        axis.set(xscale="log", ylim=(-0.05, 1.2))
+        axis.set_title(
+            f"{task.task}\n{task.samples} samples, left {task.final_left:.0%}", fontsize=9
+        )
+    for axis in grid.flat[len(table) :]:
+        axis.axis("off")
+    place = {"loc": "center"} if rows * columns > len(table) else {"loc": "lower right"}
+    last = grid.flat[-1]
+    last.legend(*grid.flat[0].get_legend_handles_labels(), fontsize="small", **place)
+    fig.supxlabel("samples of the untrained policy, the best of which is handed in")
+    fig.supylabel("gain")
+    left = (table.final_left > 0.05).sum()
+    fig.suptitle(
+        f"Sampling leaves over 5 % of the gain on {left} of {len(table)} tasks (final split)"
+    )
+    return fig, curves
+
+
+def _scale(name: str) -> dict[str, tuple[float, float]]:
+    """By split: what the sample submission scores, and the best known program."""
+    task = tasks.load(name)
+    low, high = tasks.baseline(task), tasks.leaderboard(task).best
+    return {
+        "reward": (low.reward_score, high.reward_score),
+        "final": (low.final_score, high.final_score),
+    }
+
+
+def _best(table: pd.DataFrame, higher_is_better: bool) -> pd.Series | None:
+    scores = table.reward_score.dropna()
+    if scores.empty:
+        return None
+    return table.loc[scores.idxmax() if higher_is_better else scores.idxmin()]
+
+
+def _up_to(n: int) -> list[int]:
+    """About 30 numbers of samples up to n, evenly spaced on a log axis."""
+    return sorted({round(k) for k in np.geomspace(1, n, 30)})
