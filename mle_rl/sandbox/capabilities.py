@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 
 from mle_rl.errors import MleRlError
+from mle_rl.sandbox import machine
 from mle_rl.sandbox.pool import TIERS, fitting_workers
 from mle_rl.sandbox.worker import LocalWorker
 
@@ -44,11 +44,10 @@ class Report:
 
 def check() -> Report:
     """Tries every tier. Takes about a second, and starts nothing that lasts."""
-    memory_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    cores = len(os.sched_getaffinity(0))
-    machine = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    memory_gb = machine.memory_mb() / 1024
     return Report(
-        machine=f"{machine}, {cores} cores, {memory_gb:.0f} GiB",
+        machine=f"{system}, {machine.cores()} cores, {memory_gb:.0f} GiB",
         tiers=tuple(_try(name) for name in TIERS),
         workers=fitting_workers(),
     )

@@ -13,7 +13,7 @@ from typing import Literal, Self
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Execution, Limits
-from mle_rl.sandbox import view
+from mle_rl.sandbox import machine, view
 from mle_rl.sandbox.backlog import Backlog, Waiting, Worker, serve
 from mle_rl.sandbox.job import Job
 from mle_rl.sandbox.worker import LocalWorker
@@ -25,14 +25,15 @@ TIERS = ("isolated", "limits", "bubblewrap")
 def fitting_workers(limits: Limits | None = None) -> int:
     """How many workers this machine carries: one per core share, and no more than memory allows.
 
+    In a container, what the container may use counts.
+
     Args:
         limits: What each program may use.
     """
     limits = limits or Limits()
-    cores = len(os.sched_getaffinity(0)) // limits.cpu_cores
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+    cores = machine.cores() // limits.cpu_cores
     server_mb = 256
-    return max(1, min(cores, int(pages * 0.8 / (limits.memory_mb + server_mb))))
+    return max(1, min(cores, int(machine.memory_mb() * 0.8 / (limits.memory_mb + server_mb))))
 
 
 class WorkerPool:

@@ -17,7 +17,7 @@ import pytest
 from mle_rl import MleRlError
 from mle_rl.instrumentation import insert_by_syntax
 from mle_rl.records import Limits
-from mle_rl.sandbox import Job, LocalPool, fitting_workers, run_all
+from mle_rl.sandbox import Job, LocalPool, fitting_workers, machine, run_all
 from mle_rl.sandbox.processes import descendants, running
 
 SLEEP = "import time; time.sleep(1000)"
@@ -343,3 +343,24 @@ def test_a_public_folder_that_programs_cannot_read_is_no_fault_of_theirs(pool, t
 def test_workers_fit_the_machine():
     assert 1 <= fitting_workers() <= len(os.sched_getaffinity(0))
     assert fitting_workers(Limits(memory_mb=10**9)) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "workers"),
+    [
+        ({"cpu.max": "300000 100000", "memory.max": str(100 << 30)}, 3),
+        ({"cpu.max": "50000 100000", "memory.max": "max"}, 1),
+        ({"cpu.max": "max 100000", "memory.max": str(10 << 30)}, 3),  # 8 GiB for 2.25 each
+        ({"cpu/cpu.cfs_quota_us": "200000", "cpu/cpu.cfs_period_us": "100000"}, 2),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+        ({"memory/memory.limit_in_bytes": str(5 << 30)}, 1),
+    ],
+)
+def test_workers_fit_the_container(monkeypatch, tmp_path, files, workers):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(machine, "CGROUPS", tmp_path)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: range(8))
+    monkeypatch.setattr("os.sysconf", {"SC_PHYS_PAGES": 64 << 18, "SC_PAGE_SIZE": 4096}.get)
+    assert fitting_workers() == workers
