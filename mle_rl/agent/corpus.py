@@ -58,9 +58,11 @@ def invented_shape(rng: np.random.Generator) -> TaskShape:
     )
 
 
-def example(shape: TaskShape, skill: Skill, rng: np.random.Generator) -> Example:
-    """One example of a skill on a shape of task."""
-    sketch = grammar.sketch(shape, rng)
+def example(
+    shape: TaskShape, skill: Skill, rng: np.random.Generator, slips: float = 1.0
+) -> Example:
+    """One example of a skill on a shape of task; ``slips`` as in `grammar.decisions`."""
+    sketch = grammar.sketch(shape, rng, slips)
     if skill == "solve":
         return Example(skill, tiny_prompt(shape), tiny_completion(grammar.write(sketch, shape)))
     if skill == "instrument":
@@ -77,19 +79,23 @@ def example(shape: TaskShape, skill: Skill, rng: np.random.Generator) -> Example
 
 
 def examples(
-    shapes: Sequence[TaskShape], rng: np.random.Generator, invented: float = 0.2
+    shapes: Sequence[TaskShape],
+    rng: np.random.Generator,
+    invented: float = 0.2,
+    slips: float = 1.0,
 ) -> Iterator[Example]:
     """An endless stream of examples.
 
     Args:
         shapes: Shapes of the suite's tasks.
         invented: Share of examples on tasks that the suite does not have.
+        slips: How many times as often as usual mistakes are made.
     """
     skills, shares = list(SKILL_SHARES), list(SKILL_SHARES.values())
     while True:
         known = rng.random() >= invented
         shape = shapes[rng.integers(len(shapes))] if known else invented_shape(rng)
-        yield example(shape, skills[rng.choice(len(skills), p=shares)], rng)
+        yield example(shape, skills[rng.choice(len(skills), p=shares)], rng, slips)
 
 
 def _placeholder_output(code: str, rng: np.random.Generator) -> str:

@@ -10,78 +10,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
-from mle_rl.agent.corpus import Example, examples
+from mle_rl.agent.corpus import examples
 from mle_rl.agent.grammar import TaskShape
 from mle_rl.agent.policy import Policy
 from mle_rl.agent.tokenizer import train_tokenizer
 from mle_rl.errors import MleRlError
-
-_IGNORED = -100
-"""The label that transformers' loss leaves out."""
-_POOL = 512
-"""Examples sorted by length together, so that batches need little padding."""
-
-
-@dataclass(frozen=True)
-class PretrainConfig:
-    """Settings of the pre-training.
-
-    Attributes:
-        steps: Optimiser steps.
-        batch_tokens: Padded tokens in a batch.
-        learning_rate: Peak, after a linear warm-up over the first 4 %; then a cosine to a
-            twentieth.
-        vocabulary: Tokens of the byte-pair encoding, learnt from ``tokenizer_examples`` examples.
-        hidden, layers, heads, feed_forward: Size of the Llama.
-        context: Longest sequence, prompt and completion together; longer examples are left out.
-        seed: Of the initial weights and of the stream.
-        threads: Torch threads; two are faster only while nothing else runs.
-        checkpoint_steps: Steps between checkpoints.
-    """
-
-    steps: int = 2400
-    batch_tokens: int = 4096
-    learning_rate: float = 3e-3
-    vocabulary: int = 1536
-    tokenizer_examples: int = 12_000
-    hidden: int = 160
-    layers: int = 4
-    heads: int = 5
-    feed_forward: int = 448
-    context: int = 1024
-    seed: int = 0
-    threads: int = 1
-    checkpoint_steps: int = 100
-
-
-def new_model(config: PretrainConfig) -> LlamaForCausalLM:
-    """A Llama with random weights; input and output embeddings are one matrix."""
-    torch.manual_seed(config.seed)
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=config.vocabulary,
-            hidden_size=config.hidden,
-            intermediate_size=config.feed_forward,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            num_key_value_heads=config.heads,
-            max_position_embeddings=config.context,
-            tie_word_embeddings=True,
-            pad_token_id=0,
-            eos_token_id=1,
-            bos_token_id=None,
-        )
-    )
+from mle_rl.training.next_token import (
+    IGNORED,
+    PretrainConfig,
+    batches,
+    new_model,
+    new_optimizer,
+    schedule,
+    update,
+)
 
 
 def new_tokenizer(config: PretrainConfig, shapes: Sequence[TaskShape]) -> PreTrainedTokenizerFast:
@@ -91,44 +43,6 @@ def new_tokenizer(config: PretrainConfig, shapes: Sequence[TaskShape]) -> PreTra
         text for e in islice(stream, config.tokenizer_examples) for text in (e.prompt, e.completion)
     )
     return train_tokenizer(texts, config.vocabulary)
-
-
-def encode(tokenizer: PreTrainedTokenizerFast, example: Example) -> list[int]:
-    """Token ids of prompt, completion and end-of-text.
-
-    Prompt and completion are encoded apart, because that is how they meet when the policy is
-    sampled.
-    """
-    prompt = tokenizer.encode(example.prompt, add_special_tokens=False)
-    return (
-        prompt
-        + tokenizer.encode(example.completion, add_special_tokens=False)
-        + [tokenizer.eos_token_id]
-    )
-
-
-def batches(
-    tokenizer: PreTrainedTokenizerFast,
-    shapes: Sequence[TaskShape],
-    config: PretrainConfig,
-    first_step: int,
-) -> Iterator[torch.Tensor]:
-    """An endless stream of (examples, tokens) batches, padded on the right with ``_IGNORED``."""
-    rng = np.random.default_rng([config.seed, 2, first_step])
-    stream = examples(shapes, rng)
-    while True:
-        pool = sorted((encode(tokenizer, e) for e in islice(stream, _POOL)), key=len)
-        made = []
-        pool = [ids for ids in pool if len(ids) <= config.context]
-        while pool:
-            rows = max(1, config.batch_tokens // len(pool[-1]))
-            chosen, pool = pool[-rows:], pool[:-rows]
-            batch = torch.full((len(chosen), len(chosen[-1])), _IGNORED)
-            for row, ids in zip(batch, chosen, strict=True):
-                row[: len(ids)] = torch.tensor(ids)
-            made.append(batch)
-        for index in rng.permutation(len(made)):
-            yield made[index]
 
 
 def pretrain(
@@ -151,30 +65,21 @@ def pretrain(
     _check_settings(folder / "config_pretrain.json", config)
     tokenizer = _tokenizer(folder, config, shapes)
     model = new_model(config)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), config.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
-    )
+    optimizer = new_optimizer(model, config)
     history = _restore(folder / "checkpoint.pt", model, optimizer)
     done = history[-1]["step"] if history else 0
-    stream = batches(tokenizer, shapes, config, done)
+    rng = np.random.default_rng([config.seed, 2, done])
+    stream = batches(tokenizer, examples(shapes, rng), config, rng)
     before = history[-1]["seconds"] if history else 0.0
     tokens = history[-1]["tokens"] if history else 0
     started = time.monotonic()
     for step in range(done + 1, config.steps + 1):
         batch = next(stream)
-        for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * _schedule(step, config.steps)
-        # Padding is on the right and attention is causal: without a mask nothing before it changes,
-        # and the faster kernel is used. Weights stay in 32 bits, products are taken in 16.
-        with torch.autocast("cpu", torch.bfloat16):
-            loss = model(input_ids=batch.clamp(min=0), labels=batch, use_cache=False).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-        tokens += int((batch != _IGNORED).sum())
+        rate = config.learning_rate * schedule(step, config.steps)
+        loss = update(model, optimizer, batch, rate)
+        tokens += int((batch != IGNORED).sum())
         seconds = before + time.monotonic() - started
-        history.append({"step": step, "loss": loss.item(), "tokens": tokens, "seconds": seconds})
+        history.append({"step": step, "loss": loss, "tokens": tokens, "seconds": seconds})
         if step % config.checkpoint_steps == 0 or step == config.steps:
             _checkpoint(folder / "checkpoint.pt", model, optimizer, history)
             if progress:
@@ -196,14 +101,6 @@ def save_policy(policy: Policy, folder: Path) -> None:
     half = type(policy.model)(policy.model.config)
     half.load_state_dict(policy.model.state_dict())
     half.half().save_pretrained(folder)
-
-
-def _schedule(step: int, steps: int) -> float:
-    warm_up = max(1, steps // 25)
-    if step <= warm_up:
-        return step / warm_up
-    progress = (step - warm_up) / max(1, steps - warm_up)
-    return 0.05 + 0.95 * 0.5 * (1 + float(np.cos(np.pi * progress)))
 
 
 def _check_settings(file: Path, config: PretrainConfig) -> None:

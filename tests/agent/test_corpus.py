@@ -11,14 +11,9 @@ from mle_rl import MleRlError
 from mle_rl.agent import load_policy, parse_completion
 from mle_rl.agent.corpus import SKILL_SHARES, example, examples
 from mle_rl.agent.grammar import TaskShape
-from mle_rl.training.pretrain import (
-    PretrainConfig,
-    batches,
-    encode,
-    new_tokenizer,
-    pretrain,
-    save_policy,
-)
+from mle_rl.training.next_token import PretrainConfig, batches, encode
+from mle_rl.training.novice import novice
+from mle_rl.training.pretrain import new_tokenizer, pretrain, save_policy
 
 SHAPES = (TaskShape("text", "library", "probabilities"), TaskShape("table", "visits", "number"))
 MINUTE = PretrainConfig(
@@ -74,7 +69,8 @@ def test_an_example_ends_with_one_end_of_text_that_is_not_padding(tokenizer):
 
 
 def test_batches_hold_whole_examples_within_the_budget(tokenizer):
-    for batch in islice(batches(tokenizer, SHAPES, MINUTE, 0), 5):
+    rng = np.random.default_rng(0)
+    for batch in islice(batches(tokenizer, examples(SHAPES, rng), MINUTE, rng), 5):
         ends = (batch == tokenizer.eos_token_id).sum(dim=1)
         assert (ends == 1).all()
         assert batch.numel() <= max(MINUTE.batch_tokens, batch.shape[1])
@@ -101,6 +97,18 @@ def test_an_interrupted_training_goes_on_from_its_checkpoint(tmp_path, monkeypat
     monkeypatch.setattr(module, "_checkpoint", kept)
     _, history = pretrain(SHAPES, MINUTE, tmp_path, progress=False)
     assert list(history.step) == list(range(1, 13))
+
+
+def test_a_novice_is_another_policy_and_leaves_the_first_as_it_was(tmp_path):
+    policy, _ = pretrain(SHAPES, MINUTE, tmp_path, progress=False)
+    before = {name: tensor.clone() for name, tensor in policy.model.state_dict().items()}
+    beginners = [novice(policy, SHAPES, steps=2, seed=seed) for seed in (0, 0, 1)]
+    assert all(torch.equal(before[n], t) for n, t in policy.model.state_dict().items())
+    weights = [beginner.model.state_dict()["model.norm.weight"] for beginner in beginners]
+    assert not torch.equal(before["model.norm.weight"], weights[0])
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+    assert not beginners[0].model.training
 
 
 def test_a_saved_policy_is_read_back_up_to_sixteen_bits(tmp_path):

@@ -63,20 +63,25 @@ _POST: dict[str, tuple[Decision, ...]] = {
 _KINDS = {"text": text, "image": image, "table": table}
 
 
-def _slips() -> tuple[Decision, ...]:
-    return tuple(choice(name, None, 1 - share, {"yes": 1.0}) for name, share in SLIPS.items())
+def _slips(factor: float) -> tuple[Decision, ...]:
+    shares = {name: min(0.95, share * factor) for name, share in SLIPS.items()}
+    return tuple(choice(name, None, 1 - share, {"yes": 1.0}) for name, share in shares.items())
 
 
-def decisions(shape: TaskShape) -> tuple[Decision, ...]:
-    """Every decision that a program for this shape of task settles, slips included."""
+def decisions(shape: TaskShape, slips: float = 1.0) -> tuple[Decision, ...]:
+    """Every decision that a program for this shape of task settles, slips included.
+
+    Args:
+        slips: How many times as often as `SLIPS` says mistakes are made, each at most 95 %.
+    """
     module = _KINDS[shape.kind]
     features = module.REGRESSION if shape.regression else module.CLASSIFICATION
-    return (*features, *_WRITING, *_POST[shape.output], *_slips())
+    return (*features, *_WRITING, *_POST[shape.output], *_slips(slips))
 
 
-def sketch(shape: TaskShape, rng: np.random.Generator) -> dict[str, str | None]:
-    """A random sketch, decision by decision."""
-    return draw(decisions(shape), rng)
+def sketch(shape: TaskShape, rng: np.random.Generator, slips: float = 1.0) -> dict[str, str | None]:
+    """A random sketch, decision by decision; ``slips`` as in `decisions`."""
+    return draw(decisions(shape, slips), rng)
 
 
 def sound(sketch: Sketch) -> Sketch:
