@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from mle_rl import tasks
 from mle_rl.errors import MleRlError
 from mle_rl.records import STAGES, Execution, Outcome
 from mle_rl.rewards import RewardWeights, largest_failing_reward, reward, scaled_score
@@ -67,6 +68,16 @@ class Scoring:
     worst: float
     anchors: tuple[float, float] | None = None
     percentile: Callable[[float], float] | None = None
+
+
+def scoring_of(task: tasks.Task) -> Scoring:
+    """The scoring of a task, with its own leaderboard."""
+    return Scoring(
+        higher_is_better=task.higher_is_better,
+        worst=tasks.METRICS[task.metric].worst,
+        anchors=tasks.anchors(task),
+        percentile=tasks.leaderboard(task).percentile,
+    )
 
 
 def rewards(samples: Sequence[Sample], weights: RewardWeights, scoring: Scoring) -> np.ndarray:

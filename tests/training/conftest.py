@@ -1,6 +1,10 @@
 """A minute Llama with random weights and a word-level tokenizer: TRL runs on them in a second."""
 
 import pytest
+import small_run
+
+from mle_rl.agent import Policy
+from mle_rl.sandbox import LocalPool
 
 WORDS = 24
 
@@ -46,3 +50,20 @@ def tokenizer():
     return PreTrainedTokenizerFast(
         tokenizer_object=core, pad_token="<pad>", eos_token="<end>", padding_side="left"
     )
+
+
+@pytest.fixture(scope="module")
+def make_policy(make_llama, tokenizer):
+    """Always the same minute policy, see `small_run`."""
+    return lambda: small_run.writer(Policy("minute", make_llama(), tokenizer, "chat", 6))
+
+
+@pytest.fixture
+def policy(make_policy):
+    return make_policy()
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with LocalPool(1, "limits") as opened:
+        yield opened

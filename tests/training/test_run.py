@@ -1,6 +1,5 @@
 """`train` end to end: real sandbox, grader, queue and TRL, with a model of 2,000 parameters."""
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -12,25 +11,21 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import small_run
 import torch
+from small_run import descendants, settings
 
 from mle_rl import MleRlError, tasks
-from mle_rl.agent import Policy, load_policy
+from mle_rl.agent import load_policy
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.queue import QueueConfig
-from mle_rl.sandbox import LocalPool
 from mle_rl.training import checkpoint
 from mle_rl.training.history import GLOSSARY
 from mle_rl.training.run import Controls, train
 from mle_rl.training.weighting import DurationWeighting
 
-SCRIPT = Path(__file__).with_name("small_run.py")
-_spec = importlib.util.spec_from_file_location("small_run", SCRIPT)
-small_run = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(small_run)
-settings, descendants = small_run.settings, small_run.descendants
-
+SCRIPT = Path(small_run.__file__)
 BATCH = 8
 
 
@@ -43,23 +38,6 @@ class Unused:
 
     def submit(self, job):
         raise AssertionError("a program was run")
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with LocalPool(1, "limits") as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def make_policy(make_llama, tokenizer):
-    """Always the same minute policy."""
-    return lambda: small_run.writer(Policy("minute", make_llama(), tokenizer, "chat", 6))
-
-
-@pytest.fixture
-def policy(make_policy):
-    return make_policy()
 
 
 def quiet(row):
