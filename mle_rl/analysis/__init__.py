@@ -1,7 +1,8 @@
 """Statistics over runs, and figures that are the same bytes on every save.
 
 Every aggregate is an interquartile mean with a stratified bootstrap interval; every figure is
-saved with the numbers it shows and says whether they were live, replayed, simulated or exact.
+saved with the numbers it shows and says whether they were live, recorded, replayed, simulated or
+exact.
 """
 
 from mle_rl.analysis.figures import KINDS, OKABE_ITO, plot_interval, save_figure, save_table, style

@@ -32,6 +32,7 @@ OKABE_ITO = {
 
 KINDS = {
     "live": "live: programs ran while this was made",
+    "recorded": "recorded: programs ran live on the day that the figure names",
     "replayed": "replayed from recorded executions",
     "simulated": "simulated in virtual time",
     "exact": "computed exactly",

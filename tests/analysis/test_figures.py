@@ -121,7 +121,7 @@ def test_names_that_are_no_plain_file_names_are_refused(figure, run, name):
 
 
 def test_an_unknown_origin_lists_the_known_ones(figure, run):
-    with pytest.raises(MleRlError, match="exact, live, replayed, simulated"):
+    with pytest.raises(MleRlError, match="exact, live, recorded, replayed, simulated"):
         save_figure(figure, "curve", DATA, run, kind="real")
 
 

@@ -118,5 +118,7 @@ def test_git_ignores_what_runs_leave_behind_and_keeps_what_is_published():
 
     for left in (".venv/x", "results/quick/a.png", "results/full/executed/a.ipynb", "data/tasks/x"):
         assert ignored(left), left
+    assert ignored("results/full/compare/a-task/work/rl-0/rollouts.sqlite")
     for kept in ("results/full/03_a/box.png", "results/README.md", "data/executions/a.parquet"):
         assert not ignored(kept), kept
+    assert not ignored("results/full/compare/a-task/searches/rl-0.csv")

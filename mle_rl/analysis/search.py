@@ -1,0 +1,179 @@
+"""Methods of search at equal time: the score of the best program so far against the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mle_rl.analysis.figures import OKABE_ITO
+from mle_rl.analysis.statistics import bootstrap_curve
+from mle_rl.errors import MleRlError
+from mle_rl.search.methods import METHODS
+from mle_rl.search.summary import at_times, best_so_far
+from mle_rl.tasks import Task, leaderboard
+
+LOOKS = {
+    "rl": ("vermillion", "-"),
+    "static": ("blue", "--"),
+    "tree": ("sky", "-."),
+    "smollm2": ("purple", (0, (5, 1, 1, 1, 1, 1))),
+    "grammar": ("green", ":"),
+    "default": ("black", (0, (1, 3))),
+}
+"""Colour and line style of each method."""
+
+_POINTS = 241
+_SETTLED = 0.05
+"""Share of the budget after which every score is within the figure; earlier ones may be cut off."""
+
+
+def plot_search(
+    programs: pd.DataFrame,
+    searches: pd.DataFrame,
+    *,
+    metric: str,
+    higher_is_better: bool,
+    rng: np.random.Generator,
+    levels: Mapping[str, float] | None = None,
+    origin: str = "",
+) -> tuple[Figure, pd.DataFrame]:
+    """Final score of the program that is best on the reward split, against minutes.
+
+    One line per method, better is up. With several seeds the line is their interquartile mean, with
+    a 95 % bootstrap band, from the moment at which all of them have a valid program.
+
+    Args:
+        programs: One row per program, as `mle_rl.search.compare` returns them.
+        searches: One row per search, with the budget in ``seconds``.
+        metric: Name of the score.
+        higher_is_better: Its direction.
+        rng: Source of the bootstrap.
+        levels: Horizontal lines to compare with: name -> final score.
+        origin: Added to the title, such as the day of recorded runs.
+
+    Returns:
+        The figure, and its numbers: method, minutes, final_score, low and high.
+
+    Raises:
+        MleRlError: No program is valid, or searches with different budgets.
+    """
+    if searches.seconds.nunique() != 1:
+        raise MleRlError("Searches with different budgets cannot be compared in one figure.")
+    seconds = float(searches.seconds.iloc[0])
+    curves = best_so_far(programs, higher_is_better=higher_is_better)
+    if curves.empty:
+        raise MleRlError("No program of the comparison is valid: give it more seconds.")
+    lines = [_line(curves, searches, method, seconds, rng) for method in _ordered(searches)]
+    shown = pd.concat([line for line in lines if len(line)], ignore_index=True)
+    fig, axes = plt.subplots(figsize=(7.6, 4.2))
+    for method, line in shown.groupby("method", sort=False):
+        _draw(axes, method, line)
+    for (name, level), style in zip((levels or {}).items(), ("--", ":"), strict=False):
+        axes.axhline(level, color="0.5", linestyle=style, lw=1, label=name)
+    _limit(axes, shown, seconds, list((levels or {}).values()), higher_is_better)
+    axes.set(
+        xlabel="wall-clock time of the method (minutes)",
+        ylabel=f"{metric.replace('_', ' ')}, final split",
+    )
+    axes.set_title(_title(shown, searches, seconds, higher_is_better, origin))
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    return fig, shown
+
+
+def reference_levels(task: Task) -> dict[str, float]:
+    """Final scores to compare with: the median and the best of the reference programs."""
+    board = leaderboard(task, "final")
+    return {"median reference": board.median_score, "best reference": board.best.final_score}
+
+
+def _ordered(searches: pd.DataFrame) -> list[str]:
+    return [name for name in METHODS if name in set(searches.method)]
+
+
+def _line(
+    curves: pd.DataFrame,
+    searches: pd.DataFrame,
+    method: str,
+    seconds: float,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """One method over time; empty if not every seed has a valid program in the end.
+
+    A single seed keeps the moments of its steps; several are read at common times.
+    """
+    seeds = searches.seed[searches.method == method]
+    mine = [curves[(curves.method == method) & (curves.seed == seed)] for seed in seeds]
+    if any(curve.empty for curve in mine):
+        return pd.DataFrame()
+    first = max(curve.ended_at_s.iloc[0] for curve in mine)
+    if len(mine) == 1:
+        times = np.append(mine[0].ended_at_s, seconds)
+    else:
+        times = np.linspace(first, seconds, _POINTS)
+    scores = np.array([at_times(curve, times, "final_score") for curve in mine])
+    middle, low, high = scores[0], np.nan, np.nan
+    if len(mine) > 1:
+        middle, low, high = bootstrap_curve(scores, rng=rng, repeats=1000)
+    values = {"minutes": times / 60, "final_score": middle, "low": low, "high": high}
+    return pd.DataFrame({"method": method, **values})
+
+
+def _draw(axes: Axes, method: str, line: pd.DataFrame) -> None:
+    colour, style = LOOKS[method]
+    colour = OKABE_ITO[colour]
+    axes.step(
+        line.minutes,
+        line.final_score,
+        where="post",
+        color=colour,
+        linestyle=style,
+        lw=2,
+        label=METHODS[method].label,
+    )
+    axes.plot(line.minutes.iloc[:1], line.final_score.iloc[:1], "o", color=colour, ms=4)
+    if line.low.notna().any():
+        axes.fill_between(
+            line.minutes, line.low, line.high, step="post", color=colour, alpha=0.2, lw=0
+        )
+
+
+def _limit(
+    axes: Axes, shown: pd.DataFrame, seconds: float, levels: list[float], higher_is_better: bool
+) -> None:
+    """Better is up; the first, often terrible, programs do not squash the rest."""
+    settled = shown[shown.minutes >= _SETTLED * seconds / 60]
+    values = np.concatenate([settled[["final_score", "low", "high"]].to_numpy().ravel(), levels])
+    low, high = np.nanmin(values), np.nanmax(values)
+    margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    ends = (low - margin, high + margin)
+    axes.set_ylim(ends if higher_is_better else ends[::-1])
+    axes.set_xlim(0, seconds / 60)
+
+
+def _title(
+    shown: pd.DataFrame,
+    searches: pd.DataFrame,
+    seconds: float,
+    higher_is_better: bool,
+    origin: str,
+) -> str:
+    """Who is ahead when the time is over, and how often and how long it was tried."""
+    last = shown.groupby("method", sort=False).final_score.last()
+    best = last.max() if higher_is_better else last.min()
+    ahead = " and ".join(METHODS[name].label for name in last.index[last == best])
+    seeds = sorted(set(searches.seed))
+    tried = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    task = searches.task.iloc[0]
+    return (
+        f"Ahead after {_span(seconds)}: {ahead} ({best:.4f})\n"
+        f"{task}, {tried}, {origin or f'{seconds:g} s each'}; better is up"
+    )
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 60 else f"{seconds / 60:.3g} min"

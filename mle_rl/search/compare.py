@@ -1,0 +1,180 @@
+"""Run several methods on one task, each for the same time, one after the other.
+
+    programs = compare(Settings(task="library-docstrings", seconds=600), folder)
+
+One row per program; see `mle_rl.search.record.COLUMNS`. A comparison that was interrupted goes on
+with the search in which it was, and does not repeat those that had finished.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+
+from mle_rl import tasks
+from mle_rl.agent import Policy, load_policy
+from mle_rl.errors import MleRlError, unknown_name
+from mle_rl.notebook import PRINTED_VERSIONS, version
+from mle_rl.rollout.environment import Environment
+from mle_rl.sandbox import LocalPool
+from mle_rl.search import record, recorded
+from mle_rl.search.budget import Budget
+from mle_rl.search.methods import METHODS, Start
+from mle_rl.search.progress import Progress
+from mle_rl.search.settings import Settings, differences
+from mle_rl.tasks import Task
+
+Report = Callable[[str], None]
+
+_IMPORTED = ("mle_rl.search.sampled", "mle_rl.search.reinforcement", "mle_rl.training.trainer")
+"""What takes seconds to import, once per process, and must not be charged to whoever is first."""
+
+
+def say(line: str) -> None:
+    """Print a line at once, also into a file."""
+    print(line, flush=True)
+
+
+def compare(
+    settings: Settings,
+    folder: Path,
+    *,
+    methods: Sequence[str] = tuple(METHODS),
+    seeds: Sequence[int] = (0,),
+    report: Report = say,
+) -> pd.DataFrame:
+    """Search with each method and each seed, unless that search has finished in this folder before.
+
+    Args:
+        settings: What all searches share.
+        folder: Where searches are recorded, see `mle_rl.search.record`.
+        methods: Names in `METHODS`. One whose policy cannot be loaded is left out, and said so.
+        seeds: One search per method and seed.
+        report: Is given lines that say how far it is.
+
+    Returns:
+        One row per program of all finished searches of the folder, columns of `record.COLUMNS`.
+
+    Raises:
+        MleRlError: A method or task that does not exist, no method is left, a folder that cannot be
+            written or that holds searches with other settings.
+        KeyboardInterrupt: With a sentence on what is kept.
+    """
+    for name in methods:
+        if name not in METHODS:
+            raise unknown_name("method", name, METHODS)
+    comparison = _Comparison(settings, tasks.load(settings.task), Path(folder), report)
+    searches = [(name, seed) for seed in seeds for name in dict.fromkeys(methods)]
+    with record.claimed(comparison.folder):
+        done = recorded.finished(comparison.folder)
+        comparison.check_same(done)
+        for position, (name, seed) in enumerate(searches, 1):
+            title = f"[{position}/{len(searches)}] {name}, seed {seed}"
+            if (name, seed) in done:
+                report(f"{title}: finished before, not repeated")
+                continue
+            try:
+                comparison.search(name, seed, title)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(
+                    f"Interrupted in the search {name}, seed {seed}. What had finished is kept; "
+                    "the same command goes on with this search from its start."
+                ) from None
+    return recorded.read(comparison.folder).programs
+
+
+@dataclass
+class _Comparison:
+    """What the searches of one call share."""
+
+    settings: Settings
+    task: Task
+    folder: Path
+    report: Report
+    policies: dict[str, Policy | None] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> dict:
+        """The settings as they are recorded."""
+        return self.settings.to_dict() | {"task_fingerprint": self.task.fingerprint}
+
+    def check_same(self, done: Mapping[tuple[str, int], Mapping]) -> None:
+        """Refuse to add to searches that had other settings."""
+        for (name, seed), facts in done.items():
+            if differing := differences(self.facts, facts["settings"]):
+                raise MleRlError(
+                    f"{self.folder} holds a finished search ({name}, seed {seed}) with other "
+                    f"settings ({'; '.join(differing)}): choose another folder, or delete it."
+                )
+
+    def search(self, name: str, seed: int, title: str) -> None:
+        """One search, from warm workers to its files; none if its policy cannot be loaded."""
+        method, task, settings = METHODS[name], self.task, self.settings
+        if method.policy is not None and self._policy(method.policy, title) is None:
+            return
+        with ExitStack() as opened:
+            # A pool of its own: programs that are late must not run beside the next method's.
+            pool = opened.enter_context(LocalPool(settings.workers, settings.tier))
+            rows = record.RunningSearch(self.folder, name, task.id, seed, task.higher_is_better)
+            opened.enter_context(closing(rows))
+            if method.policy is not None:
+                _prepare(opened)
+            budget = Budget(settings.seconds)
+            progress = Progress(title, budget, self.report)
+
+            def on_trial(trial):
+                rows.add(trial)
+                progress.say(rows.programs, rows.valid, rows.best_reward_score)
+
+            def on_step(row):
+                trained = row["step"] * settings.batch_size
+                progress.say(trained, row["valid_share"] * trained, row["score_best_so_far"])
+
+            method.run(
+                Start(
+                    task=task,
+                    environment=Environment(task, pool, settings.limits),
+                    policy=self.policies.get(method.policy),
+                    seed=seed,
+                    settings=settings,
+                    budget=budget,
+                    work=self.folder / record.WORK,
+                    on_trial=on_trial,
+                    on_step=on_step,
+                )
+            )
+            rows.finish({"settings": self.facts, "spent_s": round(budget.elapsed_s, 3)} | _where())
+            progress.end(rows.programs, rows.valid, rows.best_reward_score)
+
+    def _policy(self, name: str, title: str) -> Policy | None:
+        """A policy, loaded once; None, and a sentence, if it cannot be loaded."""
+        if name not in self.policies:
+            try:
+                self.policies[name] = load_policy(name)
+            except MleRlError as error:
+                self.policies[name] = None
+                self.report(f"{title}: left out. {error}")
+        return self.policies[name]
+
+
+def _prepare(opened: ExitStack) -> None:
+    """What a language model needs before the clock starts: libraries, one thread."""
+    for module in _IMPORTED:
+        import_module(module)
+    opened.enter_context(import_module("mle_rl.training.surroundings").threads(1))
+
+
+def _where() -> dict:
+    """When and on what a search ran, without naming the machine."""
+    return {
+        "date": date.today().isoformat(),
+        "cores": len(os.sched_getaffinity(0)),
+        "versions": {name: version(name) for name in PRINTED_VERSIONS},
+    }

@@ -1,0 +1,117 @@
+"""The methods of a comparison, each with what it needs before its clock starts.
+
+All run their programs in the same sandbox, on as many workers, under the same limits, and are
+judged by the same grader. Before the clock of a method starts, its policy is loaded, libraries are
+imported and workers are warm; from then on everything counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mle_rl.agent import Policy, task_shape
+from mle_rl.rollout.environment import Environment
+from mle_rl.search import fixed
+from mle_rl.search.budget import Budget
+from mle_rl.search.loop import Proposals, Trial, search
+from mle_rl.search.settings import Settings
+from mle_rl.tasks import Task
+
+
+@dataclass(frozen=True)
+class Start:
+    """One search that is about to begin.
+
+    Attributes:
+        task: The competition.
+        environment: Its sandbox and grader.
+        policy: Loaded; None for a method without one.
+        seed: Of everything that the method draws.
+        settings: Of the comparison.
+        budget: Runs already.
+        work: Folder for whatever the method writes.
+        on_trial: Told of every program that counts.
+        on_step: Called with the history of every update, by a method that trains.
+    """
+
+    task: Task
+    environment: Environment
+    policy: Policy | None
+    seed: int
+    settings: Settings
+    budget: Budget
+    work: Path
+    on_trial: Callable[[Trial], None]
+    on_step: Callable[[Mapping], None]
+
+    def run(self, proposals: Proposals, waiting: int) -> None:
+        """Run what is proposed, with up to ``waiting`` programs ready when a worker gets free."""
+        most = self.settings.workers + waiting
+        search(proposals, self.environment.submit, self.budget, self.on_trial, most=most)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to find a good program.
+
+    Attributes:
+        label: For people.
+        run: Searches until the budget is used up, or there is nothing more to do.
+        policy: What is loaded for it.
+    """
+
+    label: str
+    run: Callable[[Start], None]
+    policy: str | None = None
+
+
+def _reinforcement_learning(start: Start) -> None:
+    from mle_rl.search.reinforcement import configuration, learn
+
+    s = start.settings
+    folder = start.work / f"rl-{start.seed}"
+    config = configuration(folder, s.task, start.seed, s.batch_size, s.workers, s.limits)
+    pool = start.environment.pool
+    for trial in learn(config, start.policy, pool, start.budget, start.on_step):
+        start.on_trial(trial)
+
+
+def _best_of_n(start: Start) -> None:
+    from mle_rl.search.sampled import best_of_n
+
+    rows = start.settings.rows
+    start.run(best_of_n(start.policy, start.task, start.seed, rows), waiting=rows)
+
+
+def _tree_search(start: Start) -> None:
+    from mle_rl.search.sampled import writer
+    from mle_rl.search.tree import tree_search
+
+    write = writer(start.policy, start.task, start.seed)
+    rng = np.random.default_rng(start.seed)
+    higher = start.task.higher_is_better
+    start.run(tree_search(write, rng, higher_is_better=higher), waiting=1)
+
+
+def _random_search(start: Start) -> None:
+    rng = np.random.default_rng(start.seed)
+    start.run(fixed.random_search(task_shape(start.task), rng), waiting=1)
+
+
+def _default(start: Start) -> None:
+    start.run(fixed.once(fixed.default_program(task_shape(start.task))), waiting=0)
+
+
+METHODS = {
+    "rl": Method("reinforcement learning", _reinforcement_learning, "tiny"),
+    "static": Method("static policy, best of n", _best_of_n, "tiny"),
+    "tree": Method("static policy, tree search", _tree_search, "tiny"),
+    "smollm2": Method("static SmolLM2-135M, best of n", _best_of_n, "smollm2-135m"),
+    "grammar": Method("random search over the grammar", _random_search),
+    "default": Method("scikit-learn's defaults", _default),
+}
+"""The methods by name."""

@@ -1,0 +1,58 @@
+"""What all searches of one comparison share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+from mle_rl.errors import MleRlError
+from mle_rl.records import Limits
+from mle_rl.search.budget import check_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of a comparison; searches that are drawn into one figure have equal ones.
+
+    Raises:
+        MleRlError: A value is out of range.
+    """
+
+    task: str
+    """Id of the competition."""
+
+    seconds: float
+    """Budget of each search, on the clock of the wall."""
+
+    workers: int = 2
+    """Programs that run at the same time."""
+
+    tier: str = "isolated"
+    """Isolation of the sandbox."""
+
+    limits: Limits = field(default_factory=lambda: Limits(timeout_s=6.0))
+    """What each program may use; those of notebook 05."""
+
+    batch_size: int = 64
+    """Rollouts per update of reinforcement learning."""
+
+    rows: int = 32
+    """Completions that best of n samples at once."""
+
+    def __post_init__(self):
+        check_seconds(self.seconds)
+        for name, least in (("workers", 1), ("batch_size", 2), ("rows", 1)):
+            if getattr(self, name) < least:
+                raise MleRlError(f"{name} is {getattr(self, name)}; give at least {least}.")
+
+    def to_dict(self) -> dict:
+        """The settings as plain data."""
+        return asdict(self)
+
+
+def differences(one: dict, other: dict) -> list[str]:
+    """Where two settings differ, in words."""
+    return [
+        f"{name} {other.get(name)} there, {one.get(name)} here"
+        for name in {**one, **other}
+        if one.get(name) != other.get(name)
+    ]
