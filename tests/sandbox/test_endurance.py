@@ -53,15 +53,21 @@ def ours(pid: int) -> bool:
     return len(inner) < 3 or inner[2] == "1"
 
 
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
 @pytest.mark.slow
 def test_killed_workers_change_no_result(world):
     with LocalPool(2) as pool:
         quiet = results(pool, world.public, DISTINCT)
     assert all(status == "ok" for status, *_ in quiet)
     before, rng = set(descendants(os.getpid())), random.Random(1)
+    open_before = descriptors(os.getpid())
     with LocalPool(2) as pool:
+        open_in_use = descriptors(os.getpid())
         futures = [pool.submit(job(number, world.public)) for number in range(RUNS)]
-        unlucky = 0
+        unlucky = kills = 0
         for number, future in enumerate(futures):
             execution = future.result()
             if execution.status == "killed" and execution.duration_s == 0.0:
@@ -72,7 +78,13 @@ def test_killed_workers_change_no_result(world):
                 mine = [pid for pid in descendants(os.getpid()) if pid not in before]
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(rng.choice([pid for pid in mine if ours(pid)]), signal.SIGKILL)
+                    kills += 1
+        print(f"{kills} processes of the sandbox killed, {unlucky} programs lost two workers")
+        print(f"descriptors of the pool: {open_in_use} at first, {descriptors(os.getpid())} now")
+        assert kills > RUNS / 100
         assert unlucky < RUNS / 500
+        assert descriptors(os.getpid()) <= open_in_use
+    assert descriptors(os.getpid()) == open_before
     assert set(descendants(os.getpid())) <= before
     assert threading.active_count() == 1
 
@@ -83,11 +95,14 @@ def test_a_server_does_not_grow(world):
     with LocalPool(1) as pool:
         _, server, *_ = (pid for pid in descendants(os.getpid()) if pid not in before)
         results(pool, world.public, 200)
-        memory, files = memory_and_threads(server)[0], len(os.listdir(f"/proc/{server}/fd"))
+        memory, files = memory_and_threads(server)[0], descriptors(server)
         mounts = Path(f"/proc/{server}/mounts").read_text()
-        results(pool, world.public, RUNS // 5)
-        assert memory_and_threads(server)[0] < 1.05 * memory
-        assert len(os.listdir(f"/proc/{server}/fd")) == files
+        results(pool, world.public, RUNS)
+        grown = memory_and_threads(server)[0]
+        print(f"server: {memory:.2f} MiB and {files} descriptors, after {RUNS} programs", end=" ")
+        print(f"{grown:.2f} MiB and {descriptors(server)} descriptors")
+        assert grown < 1.05 * memory
+        assert descriptors(server) == files
         assert Path(f"/proc/{server}/mounts").read_text() == mounts
         left = set(descendants(server))
     assert len(left) == 2  # the process that makes namespaces, and the next one's first process

@@ -6,6 +6,7 @@ The programs here hold tokens, one for each fork: whatever fails, no machine is 
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 
 import pytest
@@ -37,7 +38,12 @@ while time.monotonic() < end:
 """
 
 
-@pytest.mark.parametrize("tier", ["isolated", "limits"])
+NO_BWRAP = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+
+
+@pytest.mark.parametrize(
+    "tier", ["isolated", "limits", pytest.param("bubblewrap", marks=[NO_BWRAP, pytest.mark.slow])]
+)
 def test_the_watch_ends_a_program_that_forks_without_end(world, tier):
     before = set(descendants(os.getpid()))
     with LocalPool(1, tier=tier) as pool:
