@@ -61,3 +61,45 @@ def best_of_k(
         return BestOf(nan, nan, 0.0)
     expected = chance @ np.array(scored, dtype=float) / any_valid
     return BestOf(float(expected[0]), float(expected[1]), any_valid)
+
+
+def best_of_k_each(
+    first: Sequence[tuple[float, float] | None],
+    second: Sequence[tuple[float, float] | None],
+    k: int,
+    *,
+    higher_is_better: bool,
+) -> BestOf:
+    """Expectation of the best of ``k`` samples of each of two kinds, over all pairs of subsets.
+
+    The counterpart of `best_of_k` for two kinds of prompt that share a budget of 2k programs: the
+    best is a given sample of one kind if it is the best of its own subset and better than the whole
+    subset of the other kind, and the two subsets are chosen independently.
+
+    Args:
+        first, second: A (reward, final) pair of scores for each sample, None for one without.
+        k: Between 1 and the number of samples of the smaller kind.
+        higher_is_better: Direction of both scores.
+
+    Raises:
+        MleRlError: There are fewer than k samples of a kind.
+    """
+    sizes = len(first), len(second)
+    if not 1 <= k <= min(sizes):
+        raise MleRlError(
+            f"The best of {k} of each kind cannot be estimated from {sizes[0]} and {sizes[1]} "
+            "samples: choose k up to the smaller number."
+        )
+    scored = [(pair, kind) for kind, of in enumerate((first, second)) for pair in of if pair]
+    scored.sort(key=lambda item: item[0][0], reverse=not higher_is_better)  # worst first
+    worse = [sum(pair is None for pair in of) for of in (first, second)]
+    chance = []
+    for _, kind in scored:
+        own, other = comb(worse[kind], k - 1), comb(worse[1 - kind], k)
+        chance.append(own * other / (comb(sizes[0], k) * comb(sizes[1], k)))
+        worse[kind] += 1
+    any_valid = float(sum(chance))
+    if any_valid == 0:
+        return BestOf(nan, nan, 0.0)
+    expected = np.array(chance) @ np.array([pair for pair, _ in scored], dtype=float) / any_valid
+    return BestOf(float(expected[0]), float(expected[1]), any_valid)
