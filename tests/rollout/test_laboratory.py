@@ -1,7 +1,10 @@
 """The pieces of notebooks 03 and 04 that put queue, closed forms and losses together."""
 
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -136,7 +139,7 @@ def test_an_unknown_weighting_lists_those_there_are():
     with pytest.raises(MleRlError, match="importance ratio"):
         bandit.run(SMALL, bandit_table.config_of(SMALL, "asynchronous, keep all"), "squared", 0)
     with pytest.raises(MleRlError, match="strict order"):
-        bandit_table.table(SMALL, rows=["fifo"], seeds=[0])
+        bandit_table.runs(SMALL, rows=["fifo"], seeds=[0])
 
 
 # ---- bandit ----------------------------------------------------------------------------------
@@ -171,7 +174,7 @@ def test_the_age_limit_loses_the_best_arm_and_admission_keeps_it():
 
 def test_the_table_leaves_out_what_has_no_meaning_and_summarises_with_intervals():
     rows = ("over-provision 1.5x, abort", "asynchronous, keep all")
-    results = bandit_table.table(bandit.Bandit(updates=5), rows=rows, seeds=range(3))
+    results = bandit_table.runs(bandit.Bandit(updates=5), rows=rows, seeds=range(3))
     pairs = set(zip(results.rule, results.weighting, strict=True))
     assert ("over-provision 1.5x, abort", "inclusion") not in pairs
     assert ("asynchronous, keep all", "inclusion") in pairs
@@ -186,19 +189,38 @@ def test_the_table_leaves_out_what_has_no_meaning_and_summarises_with_intervals(
         bandit.inclusion_estimate(aborts, np.ones(2), 1.0)
 
 
+def test_the_table_has_rules_as_rows_and_weightings_as_columns():
+    rows = ("over-provision 1.5x, abort", "asynchronous, keep all")
+    table = bandit_table.table(bandit.Bandit(updates=5), rows=rows, seeds=range(3))
+    assert tuple(table.index) == rows
+    assert tuple(table.columns) == bandit.COLUMNS
+    assert table.loc[rows[0], "inclusion"] == "", "no such weight"
+    assert re.fullmatch(r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", table.loc[rows[1], "none"])
+
+
+def test_agreement_is_within_the_spread_and_disagreement_is_said():
+    rule, *_ = bandit_table.REFERENCE
+    reference = bandit_table.REFERENCE[rule]
+    results = pd.DataFrame(
+        {"rule": rule[0], "weighting": rule[1], "expected_reward": reference + 0.01 * np.arange(3)}
+    )
+    for shift, within in ((0.0, True), (-0.01, True), (0.002, False), (-0.03, False)):
+        moved = results.assign(expected_reward=results.expected_reward + shift)
+        cells = bandit_table.summarise(moved, rng=np.random.default_rng(0))
+        assert bandit_table.agreement(cells).within.tolist() == [within], shift
+
+
 @pytest.mark.slow
 def test_the_whole_table_agrees_with_the_reference():
-    cells = bandit_table.summarise(
-        bandit_table.table(seeds=range(10)), rng=np.random.default_rng(0)
-    )
-    known = cells.dropna(subset="reference").set_index(["rule", "weighting"])
-    off = (known["mean"] - known.reference).abs()
+    cells = bandit_table.summarise(bandit_table.runs(), rng=np.random.default_rng(0))
+    known = bandit_table.agreement(cells).set_index(["rule", "weighting"])
     lottery = ("drop stale, 4 updates", "inclusion")
-    assert off.drop(index=lottery).max() < 0.006
-    short = bandit_table.table(
-        bandit.Bandit(interval_memory=0.9), rows=lottery[:1], columns=lottery[1:], seeds=range(10)
+    assert known.drop(index=lottery).difference.abs().max() < 0.006
+    assert known.within[lottery]
+    short = bandit_table.runs(
+        bandit.Bandit(interval_memory=0.9), rows=lottery[:1], columns=lottery[1:]
     )
-    assert short.expected_reward.mean() < known.reference[lottery] < known.high[lottery]
+    assert short.expected_reward.mean() < known.reference[lottery] < known["mean"][lottery]
 
 
 # ---- figures ---------------------------------------------------------------------------------
