@@ -164,6 +164,7 @@ def plot_tradeoff(table: pd.DataFrame, title: str) -> Figure:
     left.set_ylim(0)
     right.set(xlabel="admitted staleness (updates)", ylabel="age when trained (updates)")
     left.legend(fontsize=8)
-    right.legend(fontsize=8, loc="center right", bbox_to_anchor=(1, 0.78))
+    handles, labels = right.get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower right", ncols=3, fontsize=8)
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
     return fig

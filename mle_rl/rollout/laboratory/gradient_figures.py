@@ -93,15 +93,17 @@ def plot_arms(panels: Mapping[str, pd.DataFrame], arms: Sequence[str], title: st
     return fig
 
 
-def plot_price(table: pd.DataFrame, title: str) -> Figure:
+def plot_price(table: pd.DataFrame, title: str, at: float) -> Figure:
     """Effective sample size of duration weights against the spread of log durations.
 
     Args:
         table: Columns ``sigma``, ``theory``, ``mean``, ``low``, ``high`` (shares of the batch),
             ``floor_s``.
         title: The finding.
+        at: Spread that the title speaks of; marked.
     """
     fig, axes = plt.subplots(figsize=(6.4, 3.4))
+    axes.axvline(at, color=OKABE_ITO["black"], lw=1, ls=":")
     axes.plot(
         table.sigma, table.theory, color=OKABE_ITO["orange"], ls="-", lw=2,
         label="1 / (1 + CV^2) = exp(-sigma^2)",
@@ -166,7 +168,8 @@ def plot_bandit(table: pd.DataFrame, title: str) -> Figure:
     axes.set_yticks(range(len(rules)), rules)
     axes.set(xlim=(0.45, 1.03), ylim=(len(rules) - 0.5, -0.5))
     seeds = int(table.seeds.iloc[0])
-    axes.set_xlabel(f"E[R] after training (optimum 1.0); mean of {seeds} seeds, 95 % interval")
+    over = f"mean of {seeds} seeds, 95 % interval" if seeds > 1 else "one seed"
+    axes.set_xlabel(f"E[R] after training (optimum 1.0); {over}")
     axes.grid(axis="y", visible=False)
     fig.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=4, fontsize=8)
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
