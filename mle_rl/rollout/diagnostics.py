@@ -94,7 +94,7 @@ def report(
     ks = ks_distance(dispatched, trained)
     rows = [
         ("objective", objective, "what the curve of this run shows"),
-        ("KS distance", round(ks, 4), "trained against dispatched durations; 0 is no bias"),
+        ("KS distance", round(ks, 4), "trained against dispatched; 0 is no bias"),
         *(
             (
                 f"included: tenth {row.decile}",

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from mle_rl.notebook import project_root
+from mle_rl.rollout import inclusion
 from mle_rl.rollout.laboratory import exercises
+from mle_rl.rollout.simulation.workload import Workload
+from mle_rl.rollout.starts import expected_starts
 
 PATH = project_root() / "notebooks" / "exercises" / "solutions_03_04.py"
 SOLUTIONS = runpy.run_path(str(PATH))
@@ -61,3 +64,17 @@ def test_an_answer_of_another_kind_is_no_crash():
     assert "Not yet" in exercises.check_weights(lambda d: "durations")
     assert "Not yet" in exercises.check_weights(lambda d: d[:1])
     assert "ZeroDivisionError" in exercises.check_capacity(lambda *args: 1 / 0)
+
+
+def test_solutions_in_closed_form_agree_with_the_library():
+    two = Workload(scale_s=(1.0, 10.0))
+    for started in (64, 80, 96, 112):
+        exact = inclusion.over_provision(two, started, 64)[1]
+        assert SOLUTIONS["slow_share"](started, 64) == pytest.approx(exact, abs=0.003)
+    starts = expected_starts(two, np.array([11.0, 2.0]))
+    weight = SOLUTIONS["window_weight"](starts, two.probabilities)
+    assert weight == pytest.approx(two.probabilities / inclusion.window(two, 12.0))
+    limit = SOLUTIONS["workers_without_loss"](4, 64, 5.5, 10.0)
+    for workers, lost in ((limit, False), (1.05 * limit, True)):
+        update_s = 64 * two.mean_s / workers
+        assert (inclusion.drop_stale_probability(10.0, 4, update_s) < 1) == lost

@@ -60,6 +60,7 @@ def estimated_updates(
     updates: int,
     rng: np.random.Generator,
     per_batch: bool = True,
+    skip: int = 0,
 ) -> Tensor:  # (updates, arms)
     """The step that each simulated batch would make from the same policy, by autograd.
 
@@ -74,10 +75,12 @@ def estimated_updates(
         per_batch: Weights have mean 1 over their batch, as the paper has it, and the baseline is
             that of the batch. Otherwise both are those of all batches together, so that a batch of
             slow rollouts is as heavy and as good as it is.
+        skip: Batches left out at the start, where all workers begin together.
     """
     batches: list[Batch] = []
     learner = Learner(learn=batches.append)
-    simulate(config, workload, updates=updates, rng=rng, learner=learner)
+    simulate(config, workload, updates=skip + updates, rng=rng, learner=learner)
+    del batches[:skip]
     logits = _tensor(bandit.logits).requires_grad_()
     by_arm = _weights(workload, share, weighting)
     raw = [

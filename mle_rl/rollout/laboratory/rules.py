@@ -106,6 +106,13 @@ RULES: dict[str, Rule] = {
         "its inverse, while above 0",
         _with(staleness="drop", max_staleness=4, ordering="completion"),
     ),
+    "admission_first": Rule(
+        "admission, first finished",
+        "pi(a)",
+        True,
+        "none needed",
+        _with(staleness="admit", max_staleness=4, ordering="completion"),
+    ),
     "admission": Rule(
         "admission, oldest first",
         "pi(a)",
@@ -205,6 +212,19 @@ ENGINES = (
         "starts a rollout only if it can still be used: max_head_offpolicyness = 4",
         "admission",
         "arXiv 2505.24298, section 5.1",
+    ),
+    Engine(
+        "SkyRL",
+        "the same inequality, max_staleness_steps; trains on what finished first",
+        "admission_first",
+        "documentation of fully async training, 2026",
+    ),
+    Engine(
+        "verl",
+        "at most (1 + staleness_threshold) batches begun per update, left-overs counted; the "
+        "unfinished go on",
+        "admission_first",
+        "documentation of the fully async policy trainer, May 2026",
     ),
     Engine(
         "Tinker cookbook",
