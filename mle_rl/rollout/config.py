@@ -154,6 +154,11 @@ def _contradictions(c: QueueConfig):
         )
     if c.worker_rule != "sticky" and c.sticky_window_s is not None:
         yield "sticky_window_s has no effect unless worker_rule='sticky'."
+    if c.worker_rule != "renewal" and (c.max_in_flight or 0) > c.workers:
+        yield (
+            f"worker_rule={c.worker_rule!r} samples only for a worker that is free; max_in_flight "
+            "cannot exceed workers, so leave it out."
+        )
     if c.over_provision > 1:
         yield from _round_contradictions(c)
     if c.restart_window_s is not None:

@@ -305,6 +305,11 @@ def test_a_state_of_another_rule_is_refused():
         ({"unfinished": "recycle"}, "no effect"),
         ({"worker_rule": "sticky"}, "needs sticky_window_s"),
         ({"sticky_window_s": 3.0}, "no effect"),
+        ({"worker_rule": "per_task", "max_in_flight": 9}, "cannot exceed workers"),
+        (
+            {"worker_rule": "sticky", "sticky_window_s": 1.0, "max_in_flight": 9},
+            "cannot exceed workers",
+        ),
         ({"over_provision": 2.0, "restart_window_s": 3.0}, "choose one"),
         ({"over_provision": 2.0, "staleness": "admit", "max_staleness": 1}, "choose one"),
         ({"over_provision": 2.0, "staleness": "drop", "max_staleness": 1}, "ever stale"),

@@ -112,7 +112,7 @@ def runs(
         of the best arm), ``reached_at`` and ``reached_s`` (update and virtual time at which E[R]
         first passed 0.9; NaN if never), ``elapsed_s``, ``dropped``, ``staleness``.
     """
-    bandit = bandit or Bandit()
+    bandit, seeds = bandit or Bandit(), tuple(seeds)
     records = []
     for row in rows:
         if row not in ROWS:
