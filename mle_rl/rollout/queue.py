@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import repeat
+from math import inf
 
 from mle_rl.errors import MleRlError
 from mle_rl.rollout.config import QueueConfig
@@ -41,7 +42,7 @@ class RolloutQueue:
         self._running: set[Hashable] = set()
         self._ready = order_of(config)
         self._tally = Tally()
-        self._now = float("-inf")
+        self._now = -inf
         self._version = -1
         self._oldest_usable = -1
         self._last_round = -1
@@ -284,8 +285,11 @@ class RolloutQueue:
     # ---- internals ---------------------------------------------------------------------------
 
     def _tick(self, now: float) -> None:
-        if not now >= self._now:
-            raise MleRlError(f"Time went back from {self._now} s to {now} s; use one clock.")
+        if not self._now <= now < inf:
+            raise MleRlError(
+                f"Time went from {self._now} s to {now} s; give finite seconds of one clock that "
+                "never goes back."
+            )
         self._now = now
 
     def _hear(self, version: int) -> None:
