@@ -108,7 +108,7 @@ def summarise(samples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     rows = []
     for name, table in samples.items():
-        scale = _scale(name)
+        scale = gain_scale(name)
         row = {"task": name, "samples": len(table), **living(table)}
         row["valid_share_all"] = table.valid.mean()
         best = _best(table, tasks.load(name).higher_is_better)
@@ -172,7 +172,7 @@ def best_of_k_curves(
     for name, table in samples.items():
         scores = table[["reward_score", "final_score"]].astype(object)
         scores = scores.where(scores.notna(), None)
-        scale = _scale(name)
+        scale = gain_scale(name)
         for k in _up_to(len(table)) if ks is None else [k for k in ks if k <= len(table)]:
             best = best_of_k(
                 scores.reward_score.tolist(),
@@ -225,7 +225,7 @@ def draw_headroom(samples: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataF
     return fig, curves
 
 
-def _scale(name: str) -> dict[str, tuple[float, float]]:
+def gain_scale(name: str) -> dict[str, tuple[float, float]]:
     """By split: what the sample submission scores, and the best known program."""
     task = tasks.load(name)
     low, high = tasks.baseline(task), tasks.leaderboard(task).best
