@@ -211,8 +211,9 @@ def draw_headroom(samples: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataF
         axis.set_title(
             f"{task.task}\n{task.samples} samples, left {task.final_left:.0%}", fontsize=9
         )
-    for axis in grid.flat[len(table) :]:
-        axis.axis("off")
+    for place in range(len(table), grid.size):
+        grid.flat[place].axis("off")
+        grid.flat[place - columns].tick_params(labelbottom=True)
     place = {"loc": "center"} if rows * columns > len(table) else {"loc": "lower right"}
     last = grid.flat[-1]
     last.legend(*grid.flat[0].get_legend_handles_labels(), fontsize="small", **place)
