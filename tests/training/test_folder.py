@@ -37,6 +37,22 @@ def test_only_complete_checkpoints_count(tmp_path):
     assert (path.name, state) == ("checkpoint-10", {"version": "checkpoint-10"})
 
 
+@pytest.mark.parametrize("harm", ["cut", "changed", "gone"])
+def test_a_damaged_file_of_a_checkpoint_is_a_sentence(tmp_path, harm):
+    folder = tmp_path / "checkpoint-1"
+    folder.mkdir()
+    weights = folder / "model.safetensors"
+    weights.write_bytes(b"weights" * 1000)
+    checkpoint.complete(folder, {"version": 1})
+    assert checkpoint.last(tmp_path) == (folder, {"version": 1})
+    if harm == "gone":
+        weights.unlink()
+    else:
+        weights.write_bytes(weights.read_bytes()[:-1] + (b"" if harm == "cut" else b"?"))
+    with pytest.raises(MleRlError, match="checkpoint-1 cannot be read .*model.safetensors"):
+        checkpoint.last(tmp_path)
+
+
 def test_a_damaged_checkpoint_is_a_sentence(tmp_path):
     (tmp_path / "checkpoint-1").mkdir()
     (tmp_path / "checkpoint-1/rollouts.json").write_text('{"version": ')
