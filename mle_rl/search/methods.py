@@ -83,7 +83,8 @@ def _reinforcement_learning(start: Start) -> None:
 def _best_of_n(start: Start) -> None:
     from mle_rl.search.sampled import best_of_n
 
-    rows = start.settings.rows
+    tiny = start.policy.style == "tiny"
+    rows = start.settings.rows if tiny else start.settings.chat_rows
     start.run(best_of_n(start.policy, start.task, start.seed, rows), waiting=rows)
 
 

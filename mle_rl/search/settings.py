@@ -38,9 +38,12 @@ class Settings:
     rows: int = 32
     """Completions that best of n samples at once."""
 
+    chat_rows: int = 8
+    """The same for a chat model, which takes minutes for a batch: what is late does not count."""
+
     def __post_init__(self):
         check_seconds(self.seconds)
-        for name, least in (("workers", 1), ("batch_size", 2), ("rows", 1)):
+        for name, least in (("workers", 1), ("batch_size", 2), ("rows", 1), ("chat_rows", 1)):
             if getattr(self, name) < least:
                 raise MleRlError(f"{name} is {getattr(self, name)}; give at least {least}.")
 

@@ -122,3 +122,44 @@ sys.exit(__main__.main(["notebooks"]))"""
     assert closed.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--task", "no-task"], "There is no task 'no-task'"),
+        (["--seconds", "0"], "give a positive number"),
+        (["--seconds", "-3"], "give a positive number"),
+        (["--methods", "default", "magic"], "There is no method 'magic'. Known:"),
+    ],
+)
+def test_a_comparison_that_cannot_be_is_one_sentence(changes, message, tmp_path, capsys):
+    given = {"--task": ["doctor-visits"], "--seconds": ["5"], "--out": [str(tmp_path / "out")]}
+    given[changes[0]] = changes[1:]
+    arguments = [word for name, values in given.items() for word in (name, *values)]
+    assert main(["compare", *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert len(shown.splitlines()) == 1
+
+
+def test_a_comparison_writes_rows_table_and_figure_and_is_not_repeated(tmp_path, capsys):
+    out = tmp_path / "out"
+    command = ["compare", "--task", "doctor-visits", "--seconds", "60", "--methods", "default"]
+    command += ["--out", str(out)]
+    assert main(command) == 0
+    assert "default, seed 0: 1 programs, 100% valid" in capsys.readouterr().out
+    for name in ("searches/default-0.csv", "equal_time.csv", "score_by_time.png"):
+        assert (out / name).stat().st_size > 0, name
+    assert main(command) == 0
+    assert "finished before, not repeated" in capsys.readouterr().out
+    command[command.index("60")] = "50"
+    assert main(command) == 2
+    assert "seconds 60.0 there, 50.0 here" in capsys.readouterr().err
+
+
+def test_a_comparison_in_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    command = ["compare", "--task", "doctor-visits", "--seconds", "5", "--methods", "default"]
+    assert main([*command, "--out", str(tmp_path / "file")]) == 2
+    assert "cannot be written" in capsys.readouterr().err

@@ -1,0 +1,125 @@
+"""A comparison: what is run, what is not run again, what is refused, and what it says meanwhile."""
+
+from itertools import repeat
+
+import pytest
+
+from mle_rl import MleRlError
+from mle_rl.records import Limits, Program
+from mle_rl.search import recorded
+from mle_rl.search.compare import compare
+from mle_rl.search.fixed import once
+from mle_rl.search.methods import METHODS, Method
+from mle_rl.search.settings import Settings
+
+SUBMIT = """
+import shutil
+shutil.copy("input/sample_submission.csv", "submission.csv")
+"""
+SETTINGS = Settings(
+    task="doctor-visits", seconds=20.0, workers=1, tier="limits", limits=Limits(timeout_s=10.0)
+)
+
+
+@pytest.fixture
+def methods(monkeypatch):
+    """Methods of one program each; the list tells which of them ran."""
+    ran = []
+
+    def good(start):
+        ran.append(("good", start.seed))
+        start.run(once(Program("a plan", SUBMIT)), waiting=0)
+
+    def bad(start):
+        ran.append(("bad", start.seed))
+        start.run(once(Program("a plan", "raise ValueError")), waiting=0)
+
+    monkeypatch.setitem(METHODS, "good", Method("a good one", good))
+    monkeypatch.setitem(METHODS, "bad", Method("a bad one", bad))
+    return ran
+
+
+def test_every_method_and_seed_is_searched_once_however_often_it_is_called(methods, tmp_path):
+    said = []
+    programs = compare(
+        SETTINGS, tmp_path, methods=("good", "bad"), seeds=(0, 1), report=said.append
+    )
+    assert methods == [("good", 0), ("bad", 0), ("good", 1), ("bad", 1)]
+    assert programs.groupby("method").valid.mean().to_dict() == {"good": 1.0, "bad": 0.0}
+    assert any("1 programs, 100% valid, best" in line and "left" in line for line in said)
+    assert any("0% valid, best none yet" in line for line in said)
+    before = len(methods)
+    again = compare(SETTINGS, tmp_path, methods=("good",), seeds=(0, 1, 2), report=said.append)
+    assert methods[before:] == [("good", 2)]
+    assert len(again) == 5, "those of earlier calls are there as well"
+    assert "finished before" in said[-4]
+
+
+def test_an_interrupted_search_starts_again_and_the_others_do_not(methods, monkeypatch, tmp_path):
+    def interrupted(start):
+        start.run(once(Program("a plan", SUBMIT)), waiting=0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(METHODS, "bad", Method("a bad one", interrupted))
+    with pytest.raises(KeyboardInterrupt, match="Interrupted in the search bad, seed 0"):
+        compare(SETTINGS, tmp_path, methods=("good", "bad"), report=str)
+    assert list(recorded.finished(tmp_path)) == [("good", 0)]
+    assert set(recorded.read(tmp_path).programs.method) == {"good"}, "half a budget is no budget"
+    monkeypatch.setitem(METHODS, "bad", METHODS["good"])
+    programs = compare(SETTINGS, tmp_path, methods=("good", "bad"), report=str)
+    assert methods == [("good", 0), ("good", 0)]
+    assert programs.method.tolist() == ["bad", "good"]
+
+
+def test_searches_with_other_settings_are_not_mixed(methods, tmp_path):
+    compare(SETTINGS, tmp_path, methods=("good",), report=str)
+    other = Settings(**{**SETTINGS.__dict__, "seconds": 30.0})
+    with pytest.raises(MleRlError, match="seconds 20.0 there, 30.0 here"):
+        compare(other, tmp_path, methods=("good",), report=str)
+    assert methods == [("good", 0)]
+
+
+def test_a_method_whose_policy_is_not_installed_is_left_out_and_said_so(
+    methods, monkeypatch, tmp_path
+):
+    absent = Method("absent", METHODS["good"].run, policy="no-such-policy")
+    monkeypatch.setitem(METHODS, "absent", absent)
+    said = []
+    programs = compare(SETTINGS, tmp_path, methods=("absent", "good"), report=said.append)
+    assert set(programs.method) == {"good"}
+    (line,) = [line for line in said if "left out" in line]
+    assert "no-such-policy" in line
+    with pytest.raises(MleRlError, match="no finished search"):
+        compare(SETTINGS, tmp_path / "other", methods=("absent",), report=str)
+
+
+@pytest.mark.parametrize(
+    ("changes", "methods", "message"),
+    [
+        ({}, ("rl", "magic"), "There is no method 'magic'. Known: .*grammar.*rl"),
+        ({"task": "no-task"}, ("default",), "There is no task 'no-task'"),
+    ],
+)
+def test_what_does_not_exist_is_refused_before_anything_runs(changes, methods, message, tmp_path):
+    with pytest.raises(MleRlError, match=message):
+        compare(Settings(**{**SETTINGS.__dict__, **changes}), tmp_path / "out", methods=methods)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seconds", 0.0), ("seconds", -5.0), ("workers", 0), ("rows", 0)]
+)
+def test_settings_out_of_range_are_refused(name, value):
+    with pytest.raises(MleRlError, match="give"):
+        Settings(**{"task": "doctor-visits", "seconds": 10.0, name: value})
+
+
+def test_the_budget_ends_a_method_that_never_does(methods, monkeypatch, tmp_path):
+    def endless(start):
+        start.run((program for program in repeat(Program("a plan", SUBMIT))), waiting=1)
+
+    monkeypatch.setitem(METHODS, "endless", Method("endless", endless))
+    settings = Settings(**{**SETTINGS.__dict__, "seconds": 1.0})
+    programs = compare(settings, tmp_path, methods=("endless",), report=str)
+    assert len(programs) > 1
+    assert programs.ended_at_s.max() <= 1.0

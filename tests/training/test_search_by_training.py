@@ -1,0 +1,134 @@
+"""Reinforcement learning as a method of search: what of a run counts within a budget."""
+
+import importlib.util
+import time
+from pathlib import Path
+
+import pytest
+
+from mle_rl.agent import Policy
+from mle_rl.rollout.ledger import Ledger
+from mle_rl.sandbox import LocalPool
+from mle_rl.search.budget import Budget
+from mle_rl.search.reinforcement import ENDLESS, configuration, learn, trace
+
+_spec = importlib.util.spec_from_file_location(
+    "small_run", Path(__file__).with_name("small_run.py")
+)
+small_run = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(small_run)
+
+SET_UP_S = 5.0
+BATCH = 8
+
+
+class Clock:
+    """The clock of the machine, and what a test adds to it."""
+
+    added_s = 0.0
+
+    def __call__(self):
+        return time.monotonic() + self.added_s
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with LocalPool(1, "limits") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def policy(make_llama, tokenizer):
+    return small_run.writer(Policy("minute", make_llama(), tokenizer, "chat", 6))
+
+
+def learnt(run_dir, policy, pool, on_step=None):
+    """Trials and steps of a run whose budget of 1,000 s is over after the second update."""
+    clock = Clock()
+    budget = Budget(1000.0, clock)
+    clock.added_s = SET_UP_S  # as if setting up took so long
+    steps = []
+
+    def step(row):
+        steps.append(row["step"])
+        if on_step:
+            on_step()
+        clock.added_s = 0.0 if len(steps) == 1 else 2000.0
+
+    config = small_run.settings(run_dir, steps=ENDLESS, checkpoint_every=50)
+    return learn(config, policy, pool, budget, step), steps
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, policy, pool):
+    run_dir = tmp_path_factory.mktemp("search") / "rl-0"
+    trials, steps = learnt(run_dir, policy, pool)
+    with_ledger = Ledger(run_dir / "rollouts.sqlite")
+    table = with_ledger.table()
+    with_ledger.close()
+    return trials, steps, table, run_dir
+
+
+def test_training_ends_after_the_update_in_which_the_budget_ends(finished):
+    _, steps, _, _ = finished
+    assert steps == [1, 2, 3]
+
+
+def test_every_program_that_was_executed_counts_at_the_time_at_which_it_ended(finished):
+    trials, _, table, _ = finished
+    ended = table[table.finished_at.notna()].sort_values("finished_at")
+    assert len(ended) >= 3 * BATCH, "also those that nothing was trained on yet"
+    assert [trial.number for trial in trials] == ended.id.tolist()
+    assert [trial.outcome.valid for trial in trials] == ended.valid.astype(bool).tolist()
+    assert {trial.outcome.valid for trial in trials} == {True, False}
+
+
+def test_the_time_to_set_up_is_charged(finished):
+    trials, _, table, _ = finished
+    ended = table[table.finished_at.notna()].sort_values("finished_at")
+    offsets = [trial.ended_at_s - at for trial, at in zip(trials, ended.finished_at, strict=True)]
+    assert max(offsets) - min(offsets) < 1e-9
+    assert min(offsets) >= SET_UP_S
+
+
+def test_a_program_that_ended_after_the_budget_does_not_count(finished):
+    trials, _, _, run_dir = finished
+    half = trials[len(trials) // 2].ended_at_s
+    offset_s = trials[0].ended_at_s - finished[2].finished_at.min()
+    cut = trace(run_dir / "rollouts.sqlite", offset_s, half)
+    assert [t.number for t in cut] == [t.number for t in trials if t.ended_at_s <= half]
+    assert 0 < len(cut) < len(trials)
+
+
+def test_a_search_never_goes_on_with_an_earlier_run(finished, tmp_path, policy, pool):
+    """An interrupted one is an interrupt, not a sentence on how to go on with training."""
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learnt(tmp_path / "rl-0", policy, pool, interrupt)
+    trials, steps = learnt(tmp_path / "rl-0", policy, pool)
+    assert steps == [1, 2, 3]
+    assert min(trial.number for trial in trials) == 0
+    assert [t.program for t in trials[:BATCH]] == [t.program for t in finished[0][:BATCH]]
+
+
+def test_it_trains_as_notebook_05_does(tmp_path):
+    import nbformat
+
+    from mle_rl.notebook import project_root
+    from mle_rl.records import Limits
+
+    content = nbformat.read(project_root() / "notebooks" / "05_train_with_trl.ipynb", as_version=4)
+    (cell,) = [
+        c.source
+        for c in content.cells
+        if "TrainConfig(" in c.source and "rewards" in c.source and c.cell_type == "code"
+    ]
+    config = configuration(tmp_path, "library-docstrings", 0, 64, 2, Limits(timeout_s=6.0))
+    for setting in ("learning_rate", "entropy", "improve_share"):
+        (written,) = [line for line in cell.splitlines() if f" {setting}=" in line]
+        assert float(written.split("=")[1].rstrip(",")) == getattr(config, setting)
+    assert f"failure={config.rewards.failure}" in cell
+    assert f'score_scale="{config.rewards.score_scale}"' in cell
