@@ -234,10 +234,12 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         ``rule``, ``weighting``, ``mean``, ``least``, ``most``, ``reference``, ``difference``, and
-        ``within``: the reference, known to .0005, is between the least and the most of the seeds.
+        ``within``: the reference is between the least and the most of the seeds, give or take one
+        unit of its last digit, because it is a rounded mean with a spread of its own.
     """
     known = cells.dropna(subset="reference")
-    within = (known.least - 5e-4 <= known.reference) & (known.reference <= known.most + 5e-4)
+    unit = 1e-3
+    within = (known.least - unit <= known.reference) & (known.reference <= known.most + unit)
     known = known.assign(difference=known["mean"] - known.reference, within=within)
     columns = ["rule", "weighting", "mean", "least", "most", "reference", "difference", "within"]
     return known[columns].reset_index(drop=True)
