@@ -53,3 +53,29 @@ def plot_learning(
     columns = ["step", "wall_s", *(column for column, _ in CURVES)]
     shown = [history[columns].assign(run=name) for name, history in histories.items()]
     return fig, pd.concat(shown, ignore_index=True)
+
+
+TASK_CURVES = (
+    ("reward_mean", "mean reward"),
+    ("valid_share", "valid share"),
+    ("beaten_so_far", "leaderboard beaten by\nthe best so far (share)"),
+)
+"""Column of `mle_rl.training.by_task.history_by_task`, and what its axis says."""
+
+
+def plot_by_task(history: pd.DataFrame, title: str) -> Figure:
+    """Draw `TASK_CURVES` of one policy against updates, a line per task.
+
+    Args:
+        history: As `mle_rl.training.by_task.history_by_task` returns it.
+        title: The finding.
+    """
+    fig, axes = plt.subplots(len(TASK_CURVES), 1, figsize=(7, 6.4), sharex=True)
+    for axis, (column, label) in zip(axes, TASK_CURVES, strict=True):
+        for name, rows in history.groupby("task", sort=False):
+            axis.plot(rows.step, rows[column], label=name)
+        axis.set_ylabel(label)
+    axes[-1].set_xlabel("updates")
+    axes[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig

@@ -117,7 +117,7 @@ def test_figures_count_only_intervals_that_exclude_nothing():
     curves = pd.DataFrame(
         [
             (task, k, way, gain, gain - 0.1, gain + 0.1)
-            for task, end in (("a", 0.3), ("b", 0.0), ("c", -0.3))
+            for task, end in (("a", 0.3), ("b", 0.05), ("c", -0.3))
             for k, difference in ((1, 0.5), (8, end))
             for way, gain in (("scratch", 0.5), ("both", 0.6), ("difference", difference))
         ],

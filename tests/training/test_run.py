@@ -21,6 +21,7 @@ from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.queue import QueueConfig
 from mle_rl.training import checkpoint
+from mle_rl.training.by_task import history_by_task
 from mle_rl.training.history import GLOSSARY
 from mle_rl.training.run import Controls, train
 from mle_rl.training.weighting import DurationWeighting
@@ -169,6 +170,46 @@ def test_rules_that_drop_rollouts_train_and_account_for_them(tmp_path, policy, p
     assert result.history.staleness_max.max() <= 1
     assert result.counts.dropped[reason] > 0
     assert result.history.dropped.iloc[-1] > 0
+
+
+# ---- several tasks -------------------------------------------------------------------------------
+
+
+def test_one_policy_trains_on_two_tasks_weighted_by_their_mean_durations(tmp_path, policy, pool):
+    names = ("doctor-visits", "smoking-mothers")
+    weighting = DurationWeighting("task_mean")
+    rewards = RewardWeights(failure=-0.8, score_scale="percentile")
+    config = settings(tmp_path / "run", tasks=names, steps=2, weighting=weighting, rewards=rewards)
+    result = train(config, policy=policy, pool=pool, on_step=quiet)
+    assert trained_ids(tmp_path / "run") == expected_ids(2)
+    ledger = Ledger(tmp_path / "run/rollouts.sqlite")
+    table = ledger.table().query("state == 'trained'")
+    ledger.close()
+    by_task = history_by_task(tmp_path / "run")
+    assert by_task.rollouts.tolist() == [BATCH // 2] * 4, "rollouts go to the tasks in turn"
+    for step, batch in table.groupby(table.trained_version + 1):
+        durations = batch.duration_s.clip(lower=weighting.floor_s)
+        means = durations.groupby(batch.task).mean()
+        row = result.history.set_index("step").loc[step]
+        assert row.weights_max == pytest.approx(means.max() / durations.mean(), rel=1e-3)
+        parts = by_task[by_task.step == step].set_index("task")
+        for name in names:
+            rows = batch[batch.task == name]
+            assert parts.reward_mean[name] == pytest.approx(rows.reward.mean())
+            assert parts.valid_share[name] == rows.valid.mean()
+            valid = rows[rows.valid == 1]
+            percentile = tasks.leaderboard(tasks.load(name)).percentile
+            assert valid.reward.tolist() == [percentile(score) for score in valid.reward_score]
+    assert (table[table.valid == 1].groupby("task").size() > 0).sum() == 2
+    best = by_task[by_task.step == 2].set_index("task").score_best_so_far
+    scores = table[table.valid == 1].groupby("task").reward_score
+    assert best.to_dict() == {names[0]: scores.min()[names[0]], names[1]: scores.max()[names[1]]}
+    assert result.history.score_best_so_far.iloc[-1] == pytest.approx(best[names[0]])
+
+
+def test_a_folder_without_a_run_has_no_history_by_task(tmp_path):
+    with pytest.raises(MleRlError, match="no run in"):
+        history_by_task(tmp_path)
 
 
 # ---- what may be changed -------------------------------------------------------------------------
