@@ -154,14 +154,31 @@ def test_a_fault_of_the_machine_is_raised_and_a_killed_sandbox_says_nothing(prog
     assert run(iter_of(program(1)), Killed(), make_budget(10.0)) == []
 
 
-def test_results_of_threads_are_waited_for(clock, program, result):
-    """With the clock of the machine: nothing is proposed any more, one program still runs."""
+class Threaded:
+    """With the clock of the machine: programs end by themselves, in threads."""
 
-    class Threaded:
-        def submit(self, program):
-            future = Future()
-            threading.Timer(0.05, lambda: future.set_result(result(0.05, 1.0))).start()
-            return future
+    def __init__(self, result):
+        self.result = result
+        self.running = self.most = 0
 
-    (trial,) = run(iter_of(program(1)), Threaded(), Budget(30.0))
+    def submit(self, program):
+        future = Future()
+        self.running += 1
+        self.most = max(self.most, self.running)
+        threading.Timer(0.02, self.end, [future]).start()
+        return future
+
+    def end(self, future):
+        self.running -= 1
+        future.set_result(self.result(0.02, 1.0))
+
+
+def test_no_more_are_under_way_than_wanted(program, result):
+    environment = Threaded(result)
+    trials = run(iter_of(*[program(1)] * 6), environment, Budget(30.0), most=2)
+    assert (len(trials), environment.most) == (6, 2)
+
+
+def test_what_still_runs_is_waited_for_when_nothing_more_is_proposed(program, result):
+    (trial,) = run(iter_of(program(1)), Threaded(result), Budget(30.0), most=2)
     assert trial.outcome.reward_score == 1.0
