@@ -7,6 +7,7 @@ there to be shown, which a second evaluation would draw anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,8 +93,9 @@ def equal_budget(
 
     Gains on the final split (0: sample submission, 1: best known program) of the program that the
     reward split chooses; 0 if none is valid. Expectations over all choices of samples, with 95 %
-    intervals. The solutions that were shown come from all samples from scratch, not from the k
-    chosen: for small k that favours improving.
+    intervals. Where none of the k from scratch is valid there is nothing to show, and the other k
+    are from scratch as well. What was shown comes from all samples from scratch, not from the k
+    chosen, so it is as varied as after n of them.
 
     Args:
         found: Both kinds.
@@ -107,14 +109,12 @@ def equal_budget(
     indices = np.column_stack([np.arange(len(first)), np.arange(len(second))])
 
     def scratch(k: int, drawn: np.ndarray) -> float:
-        pairs = [first[int(i)] or (None, None) for i in drawn[:, 0]]
-        best = best_of_k(*zip(*pairs, strict=True), 2 * k, higher_is_better=True)
-        return best.any_valid * best.final_score if best.any_valid else 0.0
+        return _gain_of_best([first[int(i)] for i in drawn[:, 0]], 2 * k)
 
     def both(k: int, drawn: np.ndarray) -> float:
-        kinds = [first[int(i)] for i in drawn[:, 0]], [second[int(i)] for i in drawn[:, 1]]
-        best = best_of_k_each(*kinds, k, higher_is_better=True)
-        return best.any_valid * best.final_score if best.any_valid else 0.0
+        return _gain_of_both(
+            [first[int(i)] for i in drawn[:, 0]], [second[int(i)] for i in drawn[:, 1]], k
+        )
 
     rows = []
     for k in ks:
@@ -174,3 +174,25 @@ def _gains(of: Evaluation) -> list[tuple[float, float] | None]:
         else None
         for s in of.samples
     ]
+
+
+_Gains = Sequence[tuple[float, float] | None]
+
+
+def _gain_of_best(samples: _Gains, k: int) -> float:
+    """Expected final gain of the best of k samples; 0 is handed in where none is valid."""
+    rewards, finals = zip(*(pair or (None, None) for pair in samples), strict=True)
+    best = best_of_k(rewards, finals, k, higher_is_better=True)
+    return best.any_valid * best.final_score if best.any_valid else 0.0
+
+
+def _gain_of_both(scratch: _Gains, improve: _Gains, k: int) -> float:
+    """The same for k of each kind, or 2k from scratch where the first k show nothing to improve."""
+    best = best_of_k_each(scratch, improve, k, higher_is_better=True)
+    gain = best.any_valid * best.final_score if best.any_valid else 0.0
+    failed = sum(pair is None for pair in scratch)
+    nothing_to_show = comb(failed, k) / comb(len(scratch), k)
+    if nothing_to_show == 0:
+        return gain
+    rest = [pair for pair in scratch if pair is not None] + [None] * (failed - k)
+    return gain + nothing_to_show * (_gain_of_best(rest, k) - _gain_of_best(improve, k))

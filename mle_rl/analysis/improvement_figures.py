@@ -80,7 +80,12 @@ def draw_budget(curves: pd.DataFrame) -> Figure:
     columns = min(4, len(names))
     rows = -(-len(names) // columns)
     fig, grid = plt.subplots(
-        rows, columns, figsize=(max(6.0, 2.8 * columns), 2.9 * rows), sharex=True, squeeze=False
+        rows,
+        columns,
+        figsize=(max(6.0, 2.8 * columns), 2.9 * rows),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
     )
     labels = {"scratch": "all from scratch", "both": "half from scratch, half improve"}
     for axis, name in zip(grid.flat, names, strict=False):

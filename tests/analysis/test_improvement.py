@@ -74,14 +74,26 @@ def test_shares_and_rewards_of_the_kinds_with_intervals_around_them(rng):
 
 
 def test_equal_budgets_count_programs_not_kinds(rng):
-    """Two good ones among four from scratch; each improve sample is better than all of them."""
+    """Two valid ones among four from scratch; each improve sample is better than all of them."""
     found = self_improvement(HIGHER, [(0.2, 0.1), (0.4, 0.3), None, None], [((0.6, 0.5), 0.4)] * 4)
     table = improvement.equal_budget(found, [1, 2], rng, repeats=20).set_index(["way", "k"])
-    assert table.gain["both"].to_list() == pytest.approx([0.5, 0.5])
     # Of six pairs three hold the better one, two the other alone, one neither.
-    expected = (3 * 0.3 + 2 * 0.1) / 6
-    assert table.gain["scratch"].to_list() == pytest.approx([expected, 0.3])
-    assert table.gain["difference"].to_list() == pytest.approx([0.5 - expected, 0.2])
+    scratch = [(3 * 0.3 + 2 * 0.1) / 6, 0.3]
+    # One is valid in half of the cases, else one of the other three is taken, of which two are.
+    # Two are not valid in one case of six, and the other two are.
+    both = [0.5 * 0.5 + 0.5 * (0.1 + 0.3) / 3, 5 / 6 * 0.5 + 1 / 6 * 0.3]
+    assert table.gain["scratch"].to_list() == pytest.approx(scratch)
+    assert table.gain["both"].to_list() == pytest.approx(both)
+    assert table.gain["difference"].to_list() == pytest.approx(np.subtract(both, scratch))
+
+
+def test_without_a_difference_of_the_kinds_the_budgets_do_not_differ(rng):
+    """The same many samples twice: whatever is shown, 2k programs are 2k programs."""
+    drawn = np.random.default_rng(2)
+    gains = [tuple(drawn.uniform(0, 1, 2)) if drawn.random() < 0.2 else None for _ in range(1000)]
+    found = self_improvement(HIGHER, gains, [(pair, 0.5) for pair in gains])
+    table = improvement.equal_budget(found, [1, 3, 10], rng, repeats=1)
+    assert table[table.way == "difference"].gain.abs().max() < 0.01
 
 
 def test_the_interval_of_equal_kinds_holds_no_difference(rng):
