@@ -19,7 +19,7 @@ from mle_rl.sandbox.processes import descendants
 from mle_rl.sandbox.watch import _Watcher
 
 TOKENS = 300
-LIMITS = Limits(timeout_s=10.0, processes=16)
+LIMITS = Limits(timeout_s=8.0, processes=64)
 # Each in a session of its own, so that no signal to a group reaches two of them.
 FORKING = f"""
 import os, signal, time
