@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 from mle_rl.instrumentation.dataflow import parse
@@ -19,7 +20,8 @@ def strip_magics(code: str) -> str:
     at which Python fails to read the program are touched, so texts that hold such lines stay. A
     program without magics, and one that is wrong for another reason, comes back unchanged there.
     """
-    lines = code.splitlines(keepends=True)
+    # Lines as the compiler counts them: str.splitlines also ends one at form feeds and the like.
+    lines = list(io.StringIO(code, newline=""))
     for _ in lines:
         try:
             parse("".join(lines))

@@ -23,3 +23,9 @@ from mle_rl.instrumentation import strip_magics
 )
 def test_magics(code, expected):
     assert strip_magics(code) == expected
+
+
+def test_lines_are_those_of_the_compiler():
+    """A form feed and its like end no line: the magic below them is still found."""
+    code = "a = 'x\u2028y'\r\n\x0cb = 1\n%matplotlib inline\nc = 2\n"
+    assert strip_magics(code) == code.replace("%matplotlib inline", "pass")
