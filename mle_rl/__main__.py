@@ -110,7 +110,10 @@ def _headroom(options: argparse.Namespace) -> None:
 
     folder = options.folder or headroom.headroom_folder()
     if not options.report:
-        _record(options, folder)
+        try:
+            _record(options, folder)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("Interrupted; call again to go on from here.") from None
     print(headroom.report(headroom.read_samples(folder)))
 
 
