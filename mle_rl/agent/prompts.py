@@ -81,6 +81,7 @@ _OUTPUTS = {
     "accuracy": "label",
     "quadratic_weighted_kappa": "label",
     "rmsle": "number",
+    "clipped_rmsle": "number",
     "rmse": "number",
     "pearson": "number",
 }

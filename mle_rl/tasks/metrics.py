@@ -129,6 +129,11 @@ def rmsle(truth: np.ndarray, prediction: np.ndarray) -> float:
     return float(np.sqrt(np.mean((np.log1p(prediction) - np.log1p(truth)) ** 2)))
 
 
+def clipped_rmsle(truth: np.ndarray, prediction: np.ndarray) -> float:
+    """RMSLE of counts, with predictions below 0 taken as 0; both of shape ``(N,)``."""
+    return rmsle(truth, np.maximum(prediction, 0.0))
+
+
 def mean_column_rmsle(truth: np.ndarray, prediction: np.ndarray) -> float:
     """RMSLE of each column, averaged without weights (nomad2018); shapes ``(N, K)``."""
     return _mean_over_columns(rmsle, truth, prediction)
@@ -199,6 +204,7 @@ METRICS: dict[str, Metric] = {
         Metric("word_jaccard", "word-level Jaccard", word_jaccard, True, 1.0, 0.0, "text"),
         Metric("pearson", "Pearson correlation", pearson, True, 1.0, -1.0, "real"),
         Metric("rmsle", "RMSLE", rmsle, False, 0.0, math.inf, "nonnegative"),
+        Metric("clipped_rmsle", "RMSLE cut at 0", clipped_rmsle, False, 0.0, math.inf, "real"),
         Metric(
             "mean_column_rmsle",
             "mean column-wise RMSLE",

@@ -21,7 +21,7 @@ def test_the_suite_has_what_was_promised():
         "roc_auc",
         "accuracy",
         "quadratic_weighted_kappa",
-        "rmsle",
+        "clipped_rmsle",
         "pearson",
     }
 

@@ -92,6 +92,11 @@ def count_case(rng):
     return rng.poisson(3.0, n).astype(float), rng.gamma(1.0, 3.0, n) * (rng.random(n) < 0.8)
 
 
+def signed_count_case(rng):
+    truth, prediction = count_case(rng)
+    return truth, prediction - rng.random()
+
+
 def count_columns_case(rng):
     n, k = rng.integers(1, 20), rng.integers(1, 4)
     return rng.gamma(1.0, 3.0, (n, k)), rng.gamma(1.0, 3.0, (n, k))
@@ -132,6 +137,7 @@ TWINS = {
     "word_jaccard": (text_case, jaccard_twin),
     "pearson": (real_case, lambda t, p: statistics.correlation(t.tolist(), p.tolist())),
     "rmsle": (count_case, rmsle_twin),
+    "clipped_rmsle": (signed_count_case, lambda t, p: rmsle_twin(t, p * (p > 0))),
     "mean_column_rmsle": (count_columns_case, mean_over_columns(rmsle_twin)),
 }
 

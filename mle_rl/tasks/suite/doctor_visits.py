@@ -1,4 +1,4 @@
-"""How often does a person see a doctor this year? (table, RMSLE)
+"""How often does a person see a doctor this year? (table, RMSLE cut at 0)
 
 The full file of the RAND Health Insurance Experiment, which statsmodels ships beside the reduced
 one of its data set ``randhie``: 20,190 person-years with the history of each person.
@@ -73,8 +73,8 @@ experiment, predict the number of outpatient visits to a doctor this year.
 
 ## Evaluation
 
-Submissions are scored by **root mean squared logarithmic error**; lower is better. Predictions must
-not be negative.
+Submissions are scored by **root mean squared logarithmic error**; lower is better. A prediction
+below zero counts as zero.
 
 ## Submission
 
@@ -110,7 +110,7 @@ COMPETITION = Competition(
     id="doctor-visits",
     title="How often will they see a doctor?",
     kind="table",
-    metric="rmsle",
+    metric="clipped_rmsle",
     target="visits",
     features=(*_COLUMNS, *_LAST_YEAR),
     id_prefix="v",
