@@ -10,6 +10,7 @@ import pandas as pd
 
 from mle_rl.errors import MleRlError
 from mle_rl.notebook import project_root, results_folder
+from mle_rl.search.methods import METHODS
 from mle_rl.search.record import COLUMNS, SEARCHES, files
 
 FACTS = {
@@ -90,8 +91,14 @@ def read(folder: Path) -> Recorded:
         raise MleRlError(f"There is no finished search in {folder}: run the comparison first.")
     tables = [_read_rows(files(folder, f"{method}-{seed}")[0]) for method, seed in facts]
     searches = pd.DataFrame(facts.values()).drop(columns=["settings", "best_program"])
+    searches = searches.sort_values(["method", "seed"], key=_in_order, ignore_index=True)
     filled = [table for table in tables if len(table)] or tables[:1]
     return Recorded(pd.concat(filled, ignore_index=True), searches)
+
+
+def _in_order(column: pd.Series) -> pd.Series:
+    """Methods in the order of `METHODS`, seeds as they are."""
+    return column.map(list(METHODS).index) if column.name == "method" else column
 
 
 def _read_rows(path: Path) -> pd.DataFrame:

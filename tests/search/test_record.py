@@ -115,6 +115,15 @@ def test_a_damaged_record_is_named(folder, rows):
         recorded.finished(folder)
 
 
+def test_searches_are_in_the_order_of_the_methods(folder):
+    for method, seed in (("default", 0), ("rl", 10), ("rl", 2), ("grammar", 0)):
+        search = record.RunningSearch(folder, method, "some-task", seed, higher_is_better=True)
+        search.finish(FACTS)
+    searches = recorded.read(folder).searches
+    order = [("rl", 2), ("rl", 10), ("grammar", 0), ("default", 0)]
+    assert list(zip(searches.method, searches.seed, strict=True)) == order
+
+
 def test_where_recorded_runs_come_from_is_said_in_words(folder, rows):
     rows.finish(FACTS)
     assert recorded.read(folder).origin == "recorded 2026-01-01 on 2 cores, 60 s each"
