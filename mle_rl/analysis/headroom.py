@@ -193,14 +193,18 @@ def draw_headroom(samples: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataF
 
     Returns:
         The figure, and the curves.
+
+    Raises:
+        MleRlError: There are no samples.
     """
+    if not samples:
+        raise MleRlError("No samples are recorded: run `python -m mle_rl headroom` first.")
     curves = best_of_k_curves(samples)
     table = summarise(samples)
     columns = min(4, len(table))
     rows = -(-len(table) // columns)
-    fig, grid = plt.subplots(
-        rows, columns, figsize=(2.75 * columns, 2.6 * rows), sharex=True, sharey=True, squeeze=False
-    )
+    size = (max(6.0, 2.75 * columns), 2.6 * rows)
+    fig, grid = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
     for axis, (_, task) in zip(grid.flat, table.iterrows(), strict=False):
         curve = curves[curves.task == task.task]
         axis.axhline(1, color="0.5", ls=":", label="best known program")

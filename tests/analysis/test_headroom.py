@@ -118,6 +118,11 @@ def test_the_figure_has_a_panel_per_task_and_its_numbers():
     plt.close(fig)
 
 
+def test_no_samples_are_no_figure():
+    with pytest.raises(MleRlError, match="No samples are recorded"):
+        headroom.draw_headroom({})
+
+
 def test_the_command_says_what_is_recorded(tmp_path, capsys):
     assert main(["headroom", "--report", "--folder", str(tmp_path)]) == 0
     assert "No samples" in capsys.readouterr().out
