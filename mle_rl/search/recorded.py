@@ -98,7 +98,8 @@ def read(folder: Path) -> Recorded:
 
 def _in_order(column: pd.Series) -> pd.Series:
     """Methods in the order of `METHODS`, seeds as they are."""
-    return column.map(list(METHODS).index) if column.name == "method" else column
+    places = {name: place for place, name in enumerate(METHODS)}
+    return column.map(places) if column.name == "method" else column
 
 
 def _read_rows(path: Path) -> pd.DataFrame:
