@@ -169,9 +169,10 @@ def _parameter(text: str) -> tuple[str, object]:
     if not equals or not name.isidentifier():
         raise MleRlError(f"{text!r} is not NAME=VALUE, as in '-p steps=10'.")
     try:
-        return name, ast.literal_eval(value)
+        read = ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value  # a bare word is a text
+    return name, list(read) if isinstance(read, tuple) else read  # papermill writes lists only
 
 
 if __name__ == "__main__":

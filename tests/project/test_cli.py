@@ -70,9 +70,17 @@ def test_a_malformed_parameter_is_one_sentence(text, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("a=3", 3), ("a=0.5", 0.5), ("a=paper", "paper"), ("a='3'", "3")]
+    ("text", "value"),
+    [
+        ("a=3", 3),
+        ("a=0.5", 0.5),
+        ("a=paper", "paper"),
+        ("a='3'", "3"),
+        ("a=['b', 'c']", ["b", "c"]),
+        ("a=('b', 'c')", ["b", "c"]),
+    ],
 )
-def test_parameters_are_numbers_where_they_look_like_numbers(text, value):
+def test_parameters_are_what_they_look_like(text, value):
     assert __main__._parameter(text) == ("a", value)
 
 
