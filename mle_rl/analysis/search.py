@@ -45,7 +45,8 @@ def plot_search(
     """Final score of the program that is best on the reward split, against minutes.
 
     One line per method, better is up. With several seeds the line is their interquartile mean, with
-    a 95 % bootstrap band, from the moment at which all of them have a valid program.
+    a 95 % bootstrap band, from the moment at which all of them have a valid program. A method that
+    has none for some seed when the time is over has no line, and the legend says so.
 
     Args:
         programs: One row per program, as `mle_rl.search.compare` returns them.
@@ -71,8 +72,11 @@ def plot_search(
     lines = [_line(curves, searches, method, seconds, rng) for method in _ordered(searches)]
     shown = pd.concat([line for line in lines if len(line)], ignore_index=True)
     fig, axes = plt.subplots(figsize=(7.6, 4.2))
-    for method, line in shown.groupby("method", sort=False):
-        _draw(axes, method, line)
+    for method, line in zip(_ordered(searches), lines, strict=True):
+        if len(line):
+            _draw(axes, method, line)
+        else:
+            _say_missing(axes, method, curves, searches)
     for (name, level), style in zip((levels or {}).items(), ("--", ":"), strict=False):
         axes.axhline(level, color="0.5", linestyle=style, lw=1, label=name)
     _limit(axes, shown, seconds, list((levels or {}).values()), higher_is_better)
@@ -140,6 +144,15 @@ def _draw(axes: Axes, method: str, line: pd.DataFrame) -> None:
         axes.fill_between(
             line.minutes, line.low, line.high, step="post", color=colour, alpha=0.2, lw=0
         )
+
+
+def _say_missing(axes: Axes, method: str, curves: pd.DataFrame, searches: pd.DataFrame) -> None:
+    """An entry of the legend without a line."""
+    seeds = searches.seed[searches.method == method]
+    without = len(seeds) - curves[curves.method == method].seed.nunique()
+    colour, style = LOOKS[method]
+    label = f"{METHODS[method].label}:\nnothing valid for {without} of {len(seeds)} seed(s)"
+    axes.plot([], [], color=OKABE_ITO[colour], linestyle=style, lw=2, label=label)
 
 
 def _limit(

@@ -63,13 +63,15 @@ def compare(
         One row per program of all finished searches of the folder, columns of `record.COLUMNS`.
 
     Raises:
-        MleRlError: A method or task that does not exist, no method is left, a folder that cannot be
+        MleRlError: A method, task or seed that cannot be, no method is left, a folder that cannot be
             written or that holds searches with other settings.
         KeyboardInterrupt: With a sentence on what is kept.
     """
     for name in methods:
         if name not in METHODS:
             raise unknown_name("method", name, METHODS)
+    if any(seed < 0 for seed in seeds):
+        raise MleRlError(f"A seed is {min(seeds)}: give whole numbers from 0 on.")
     comparison = _Comparison(settings, tasks.load(settings.task), Path(folder), report)
     searches = [(name, seed) for seed in seeds for name in dict.fromkeys(methods)]
     with record.claimed(comparison.folder):

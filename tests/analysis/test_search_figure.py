@@ -66,6 +66,16 @@ def test_several_seeds_have_a_band_from_when_all_have_a_valid_program():
     assert "3 seeds, recorded 2026-01-01 on 2 cores, 120 s each" in title
 
 
+def test_a_method_without_a_valid_program_is_named_though_it_has_no_line():
+    found = [programs((1, 0.5, 0.5), method="smollm2", seed=0)]
+    nothing = [programs((1, None, None), method="smollm2", seed=seed) for seed in (1, 2)]
+    fig, shown = draw(programs((1, 0.5, 0.5)), *found, *nothing)
+    assert set(shown.method) == {"static"}
+    labels = [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
+    (missing,) = [text for text in labels if "SmolLM2" in text]
+    assert "nothing valid for 2 of 3 seed(s)" in missing
+
+
 def test_a_terrible_first_program_does_not_squash_the_rest():
     fig, _ = draw(
         programs((1, 0.2, 30.0), (5, 0.1, 1.0)),
