@@ -63,8 +63,8 @@ def compare(
         One row per program of all finished searches of the folder, columns of `record.COLUMNS`.
 
     Raises:
-        MleRlError: A method, task or seed that cannot be, no method is left, a folder that cannot be
-            written or that holds searches with other settings.
+        MleRlError: A method, task or seed that cannot be, nothing to compare, a folder that cannot
+            be written or that holds searches with other settings.
         KeyboardInterrupt: With a sentence on what is kept.
     """
     for name in methods:
