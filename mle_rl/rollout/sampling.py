@@ -11,7 +11,8 @@ that has not changed is 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -158,7 +159,7 @@ def _generate(model, prompts, settings, generator) -> tuple[Tensor, Tensor]:
     devices = [model.device] if model.device.type == "cuda" else []
     try:
         # generate draws from the global generator only: lend it a seed and give its state back.
-        with torch.random.fork_rng(devices=devices):
+        with torch.random.fork_rng(devices=devices), _without_own_settings(model):
             torch.manual_seed(seed)
             sequences = model.generate(
                 input_ids=ids.to(model.device),
@@ -171,3 +172,27 @@ def _generate(model, prompts, settings, generator) -> tuple[Tensor, Tensor]:
     recorder.record(sequences)
     logprobs = torch.cat(recorder.chosen, dim=1)
     return sequences[:, ids.shape[1] :].cpu(), logprobs.cpu()
+
+
+@contextmanager
+def _without_own_settings(model) -> Iterator[None]:
+    """Hide the model's own generation settings, and give them back.
+
+    ``generate`` takes from there whatever it is not told: penalties, cuts and forbidden tokens that
+    a model of the hub brings along change what is sampled, and the recorder does not see them.
+    """
+    from transformers import GenerationConfig
+
+    # An adapter hands the settings down from where it finds them, to the model that it wraps.
+    kept = {
+        part: part.generation_config
+        for part in model.modules()
+        if "generation_config" in vars(part)
+    }
+    try:
+        for part in kept:
+            part.generation_config = GenerationConfig()
+        yield
+    finally:
+        for part, settings in kept.items():
+            part.generation_config = settings

@@ -43,6 +43,46 @@ def test_logprobs_are_the_models_own(make_llama, either_way, temperature, kv_hea
         )
 
 
+@pytest.mark.parametrize("adapters", [False, True])
+def test_generation_settings_of_the_model_do_not_count(make_llama, monkeypatch, adapters):
+    """Hub models come with penalties and cuts; what is sampled and recorded knows none of them."""
+    monkeypatch.setattr(sampling, "is_plain_llama", lambda model: False)
+    plain, other = make_llama(), make_llama()
+    theirs = other.generation_config
+    theirs.update(
+        repetition_penalty=5.0,
+        min_p=0.5,
+        typical_p=0.2,
+        min_new_tokens=9,
+        suppress_tokens=[2, 3, 4],
+        no_repeat_ngram_size=1,
+    )
+    if adapters:
+        from peft import LoraConfig, get_peft_model
+
+        other = get_peft_model(other, LoraConfig(r=2, target_modules=["q_proj"]))
+    expected = sample(plain, RAGGED, SETTINGS, generator())
+    found = sample(other, RAGGED, SETTINGS, generator())
+    assert [c.ids for c in found] == [c.ids for c in expected]
+    assert [c.logprobs for c in found] == [pytest.approx(c.logprobs, abs=1e-5) for c in expected]
+    assert other.generation_config is theirs
+    assert theirs.repetition_penalty == 5.0
+
+
+def test_generation_settings_come_back_when_sampling_fails(make_llama, monkeypatch):
+    monkeypatch.setattr(sampling, "is_plain_llama", lambda model: False)
+    model = make_llama()
+    theirs = model.generation_config
+
+    def broken(**_):
+        raise MemoryError
+
+    monkeypatch.setattr(model, "generate", broken)
+    with pytest.raises(MemoryError):
+        sample(model, RAGGED, SETTINGS, generator())
+    assert model.generation_config is theirs
+
+
 def test_end_of_text_is_the_last_token_if_it_comes(make_llama, either_way):
     completions = sample(make_llama(), [[2]] * 60, SETTINGS, generator())
     assert {completion.ids[-1] in ENDS for completion in completions} == {True, False}
