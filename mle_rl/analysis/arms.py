@@ -22,7 +22,7 @@ def plot_arms(
     With few seeds an interval says less than the seeds themselves, so these are drawn.
 
     Args:
-        curves: Rows with ``arm``, ``seed``, ``step`` and the columns of ``labels``, as
+        curves: Rows with ``arm``, ``seed``, ``date``, ``step`` and the columns of ``labels``, as
             `mle_rl.training.ablation.run_arms` returns them.
         labels: Column -> what its axis says.
         title: The finding.
@@ -46,4 +46,4 @@ def plot_arms(
         axis.set(xlabel="updates", ylabel=label)
     axes[0, 0].legend()
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
-    return fig, curves[["arm", "seed", "step", *labels]]
+    return fig, curves[["arm", "seed", "date", "step", *labels]]

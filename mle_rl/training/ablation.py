@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,9 @@ def run_arms(
         on_run: Called with arm, seed and history after every run.
 
     Returns:
-        The histories below one another, with columns ``arm``, ``seed`` and ``judged_reward``: the
-        mean reward of the batch under ``judge``, whatever the arm was paid by.
+        The histories below one another, with columns ``arm``, ``seed``, ``date`` (when the run
+        ended) and ``judged_reward``: the mean reward of the batch under ``judge``, whatever the arm
+        was paid by.
 
     Raises:
         MleRlError: No arm or no seed; an arm changes what must be equal; or what `train` raises.
@@ -66,7 +68,8 @@ def run_arms(
             config = replace(base, **changes, run_dir=folder, seed=seed)
             history = train(config, policy=policy).history
             judged = judged_rewards(config, judge or base.rewards)
-            history = history.assign(arm=arm, seed=seed, judged_reward=judged)
+            ended = date.fromtimestamp((folder / "history.csv").stat().st_mtime)
+            history = history.assign(arm=arm, seed=seed, date=str(ended), judged_reward=judged)
             curves.append(history)
             if on_run is not None:
                 on_run(arm, seed, history)

@@ -61,7 +61,7 @@ def test_every_seed_and_their_mean_are_drawn(base, policy):
     assert [len(axis.lines) for axis in fig.axes] == [6, 6]
     credit = curves[curves.arm == "credit"].groupby("step").valid_share.mean()
     np.testing.assert_allclose(fig.axes[0].lines[2].get_ydata(), credit)
-    assert list(shown.columns) == ["arm", "seed", "step", "valid_share", "judged_reward"]
+    assert list(shown.columns) == ["arm", "seed", "date", "step", "valid_share", "judged_reward"]
     with pytest.raises(MleRlError, match="told apart"):
         plot_arms(curves.assign(arm=range(len(curves))), {"valid_share": "valid share"}, "t")
 
