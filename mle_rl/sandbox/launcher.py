@@ -51,7 +51,20 @@ class Missing(Exception):
 
 def command() -> list[str]:
     """The command line of a launcher: nothing is in it that a program should not read."""
-    return [sys.executable, "-s", "-P", "-c", BOOT]
+    return [interpreter(), "-s", "-P", "-c", BOOT]
+
+
+def interpreter() -> str:
+    """This Python, by a path without links to its environment.
+
+    What is shown to programs and what is hidden from them is told apart by path: of a folder that
+    has two names, one would be hidden. The last part of the path may be a link, to the base Python;
+    that is how an environment is known as one.
+    """
+    inside = os.path.relpath(sys.executable, sys.prefix)
+    if inside.startswith(".."):
+        return sys.executable
+    return os.path.join(os.path.realpath(sys.prefix), inside)
 
 
 def package_root() -> str:

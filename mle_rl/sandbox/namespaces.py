@@ -107,16 +107,30 @@ def build_root(entries: Iterable[str]) -> None:
         entries: What remains visible in the folders of installed packages.
 
     Raises:
-        OSError: The machine does not allow it.
+        OSError: The machine does not allow it, and nothing has changed.
+        RuntimeError: It began and could not be ended; this process must not go on.
     """
     if os.getpid() != 1:
         raise PermissionError("no PID namespace")
     sys_.unshare(sys_.CLONE_NEWNS)  # the launcher keeps its view: it must see whom to kill
     site_folders, others = view.site_folders(), view.other_site_folders()
+    interpreter = view.interpreter_folders()  # links lead elsewhere once the root has changed
     _pivot(next(folder for folder in _STAGING if os.path.isdir(folder)))
+    try:
+        _fill_root(interpreter, site_folders, others, entries)
+    except OSError as error:
+        raise RuntimeError(f"the program's view of files could not be made: {error}") from error
+
+
+def _fill_root(
+    interpreter: Iterable[str],
+    site_folders: Iterable[Path],
+    others: Iterable[Path],
+    entries: Iterable[str],
+) -> None:
     for folder in ("/dev/shm", "/tmp", TEMPORARY, "/etc", SCRATCH, HOME):
         os.makedirs(folder, 0o755, exist_ok=True)
-    for path in (*view.SYSTEM_FOLDERS, *view.interpreter_folders(), *view.SYSTEM_FILES):
+    for path in (*view.SYSTEM_FOLDERS, *interpreter, *view.SYSTEM_FILES):
         _show(path)
     for path in view.DEVICES:
         _show(path, attributes=sys_.MOUNT_ATTR_NOSUID)

@@ -111,21 +111,23 @@ def readable_by_others() -> bool:
 def readable_paths(entries: set[str]) -> list[str]:
     """Everything that `namespaces.build_root` shows, as paths for rules that cannot subtract."""
     paths = [*SYSTEM_FILES, "/etc/passwd", "/etc/group", "/etc/nsswitch.conf"]
-    for folder in SYSTEM_FOLDERS:
-        paths += _without(Path(folder), site_folders() + other_site_folders())
-    for folder in interpreter_folders():
-        paths += _without(Path(folder), site_folders() + other_site_folders())
+    # A rule holds for what a path leads to, so a folder must not slip in under another name.
+    hidden = [folder.resolve() for folder in site_folders() + other_site_folders()]
+    for folder in (*SYSTEM_FOLDERS, *interpreter_folders()):
+        paths += _without(Path(folder).resolve(), hidden)
     for folder in site_folders():
-        sources = [folder / source for source in ANSWER_SOURCES]
+        sources = [(folder / source).resolve() for source in ANSWER_SOURCES]
         for entry in entries:
-            paths += _without(folder / entry, sources)
-    return [path for path in paths if os.path.exists(path)]
+            paths += _without((folder / entry).resolve(), sources)
+    return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
 
 
 def _without(path: Path, hidden: list[Path]) -> list[str]:
     """A path, or where it holds something hidden, the parts of it that do not."""
-    if path in hidden:
+    if path in hidden or any(folder in path.parents for folder in hidden):
         return []
     if not any(path in inner.parents for inner in hidden):
         return [str(path)]
-    return [part for child in path.iterdir() for part in _without(child, hidden)]
+    # Links are left out: what one leads to is visible by its own name or not at all.
+    children = [child for child in path.iterdir() if not child.is_symlink()]
+    return [part for child in children for part in _without(child, hidden)]
