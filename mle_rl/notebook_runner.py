@@ -25,6 +25,8 @@ from mle_rl.notebook import project_root, results_folder, unwritable
 from mle_rl.notebook_kernel import KernelClient, drive
 from mle_rl.notebook_outputs import first_widget_error
 
+_LIBRARY = Path(__file__).parent
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -33,7 +35,8 @@ class Settings:
     Attributes:
         profile: Passed to the notebooks as ``MLE_RL_PROFILE``.
         results: Folder of this profile; notebooks get it as ``MLE_RL_RESULTS``.
-        resume: Leave out notebooks that were executed with the same content and library before.
+        resume: Leave out notebooks that were executed before with the same content, library and
+            recorded results.
         parameters: Values that replace those of the cell tagged ``parameters``.
     """
 
@@ -76,7 +79,7 @@ def run(notebooks: Iterable[Path], profile: str, *, resume: bool = False, parame
     notebooks = list(notebooks)
     results = results_folder(profile)
     # By profile, not by place: a checkout may itself lie in the temporary folder.
-    temporary = profile == "smoke" and "MLE_RL_RESULTS" not in os.environ
+    temporary = profile == "smoke" and not os.environ.get("MLE_RL_RESULTS")
     settings = Settings(profile, results, resume, dict(parameters))
     start = time.monotonic()
     for position, path in enumerate(notebooks, 1):
@@ -93,7 +96,7 @@ def run(notebooks: Iterable[Path], profile: str, *, resume: bool = False, parame
 def execute(path: Path, settings: Settings, progress: Progress) -> None:
     """Execute one notebook in a fresh kernel and keep the executed copy."""
     content = _read(path, settings.parameters)
-    digest = fingerprint(content)
+    digest = fingerprint(content, _recorded(settings.results))
     copy = settings.executed(path)
     if settings.resume and _was_executed(copy, digest, settings.profile):
         progress.done("unchanged since it was executed, left out")
@@ -124,15 +127,32 @@ def execute(path: Path, settings: Settings, progress: Progress) -> None:
     progress.done(f"{progress.cells} cells in {progress.elapsed}")
 
 
-def fingerprint(content: nbformat.NotebookNode) -> str:
-    """Digest of a notebook's sources and of the library's: what ``resume`` compares."""
+def fingerprint(content: nbformat.NotebookNode, recorded: Sequence[Path] = ()) -> str:
+    """What ``resume`` compares: a digest of a notebook's sources and of all that they rest on.
+
+    Args:
+        content: The notebook.
+        recorded: Files of results that notebooks read. Every file of the library counts by itself:
+            its code, the shipped weights, leaderboards and tables.
+    """
     digest = hashlib.sha256()
     for cell in content.cells:
         digest.update(f"{cell.cell_type}\0{cell.source}\0".encode())
-    library = Path(__file__).parent
-    for source in sorted(library.rglob("*.py")):
-        digest.update(source.relative_to(library).as_posix().encode() + source.read_bytes())
+    library = [path for path in _LIBRARY.rglob("*") if "__pycache__" not in path.parts]
+    for path in [*sorted(library), *recorded]:
+        if path.is_file():
+            named = path.relative_to(_LIBRARY) if path.is_relative_to(_LIBRARY) else path.name
+            digest.update(f"{named}\0{path.stat().st_size}\0".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def _recorded(results: Path) -> list[Path]:
+    """Tables of the full profile, which the notebooks of every profile show where there are any.
+
+    Not for a run that writes them itself: after each of its notebooks all would count as changed.
+    """
+    full = project_root() / "results" / "full"
+    return [] if full == results else sorted(full.rglob("*.csv"))
 
 
 class Progress:

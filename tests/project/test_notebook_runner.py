@@ -133,8 +133,49 @@ def test_the_fingerprint_follows_the_sources_and_not_the_outputs(tmp_path):
     assert fingerprint(content) != before
 
 
+def test_the_fingerprint_follows_every_file_of_the_library(tmp_path, monkeypatch):
+    """Weights, leaderboards and tables too; not what Python compiled of it."""
+    content = nbformat.read(_notebook(tmp_path, "01_a", "x = 1"), as_version=4)
+    library = tmp_path / "library"
+    for name in ("a.py", "weights/model.safetensors", "tasks/board.csv", "__pycache__/a.pyc"):
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).write_bytes(b"before")
+    monkeypatch.setattr("mle_rl.notebook_runner._LIBRARY", library)
+    seen = [fingerprint(content)]
+    for name in ("a.py", "weights/model.safetensors", "tasks/board.csv"):
+        (library / name).write_bytes(b"after")
+        seen.append(fingerprint(content))
+    assert len(set(seen)) == 4
+    (library / "__pycache__/a.pyc").write_bytes(b"after")
+    assert fingerprint(content) == seen[-1]
+    (library / "a.py").rename(library / "b.py")
+    assert fingerprint(content) not in seen
+
+
+def test_resume_executes_again_what_reads_changed_records(tmp_path, monkeypatch):
+    """Those of results/full; a run that writes there itself would else never be done."""
+    monkeypatch.setattr("mle_rl.notebook_runner.project_root", lambda: tmp_path)
+    recorded = tmp_path / "results/full/07_a/equal_time.csv"
+    recorded.parent.mkdir(parents=True)
+    recorded.write_text("score\n0.5\n")
+    path = _notebook(tmp_path, "01_a", "x = 1")
+
+    def left_out(profile):
+        log = io.StringIO()
+        settings = Settings(profile, tmp_path / "results" / profile, resume=True)
+        execute(path, settings, Progress("01_a", log))
+        return "left out" in log.getvalue()
+
+    assert [left_out("quick"), left_out("quick")] == [False, True]
+    assert [left_out("full"), left_out("full")] == [False, True]
+    recorded.write_text("score\n0.6\n")
+    assert not left_out("quick")
+    assert left_out("full")
+
+
+@pytest.mark.parametrize("unset", [None, ""])
 def test_smoke_cleans_up_after_itself_and_quick_says_where_the_figures_are(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, capsys, unset
 ):
     draw = (
         "import pandas as pd, matplotlib.pyplot as plt\n"
@@ -150,6 +191,8 @@ def test_smoke_cleans_up_after_itself_and_quick_says_where_the_figures_are(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.delenv("MLE_RL_RESULTS")
+    if unset is not None:
+        monkeypatch.setenv("MLE_RL_RESULTS", unset)
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     run([path], "smoke")
     assert "1 figures were made and removed" in capsys.readouterr().out
