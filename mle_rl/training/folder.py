@@ -70,15 +70,22 @@ def has_ended(config: TrainConfig) -> bool:
 
 
 def save_policy(config: TrainConfig, model, tokenizer, steps: int) -> None:
-    """Write the trained policy; it replaces that of a shorter run as a whole."""
-    folder, part = _policy(config), config.run_dir / "policy.part"
-    for earlier in (part, folder):
-        if earlier.is_dir():
-            shutil.rmtree(earlier)
+    """Write the trained policy; that of a shorter run stays until the new one is whole.
+
+    A folder cannot take the place of another in one move. A kill between the two leaves no
+    ``policy/``, so the run has not ended and writes it again from its last checkpoint.
+    """
+    folder = _policy(config)
+    part, before = config.run_dir / "policy.part", config.run_dir / "policy.before"
+    shutil.rmtree(part, ignore_errors=True)  # what a kill has left of an earlier attempt
     model.save_pretrained(part)
     tokenizer.save_pretrained(part)
     (part / _STEPS).write_text(json.dumps({"steps": steps}), encoding="utf-8")
+    if folder.is_dir():
+        shutil.rmtree(before, ignore_errors=True)
+        folder.replace(before)
     part.replace(folder)
+    shutil.rmtree(before, ignore_errors=True)
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -1,13 +1,14 @@
 """A run's files under a process that may be killed at any byte."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from mle_rl import MleRlError
 from mle_rl.training import checkpoint
 from mle_rl.training.config import TrainConfig
-from mle_rl.training.folder import claimed, write_whole
+from mle_rl.training.folder import claimed, has_ended, save_policy, write_whole
 
 
 class Killed(BaseException):
@@ -78,3 +79,53 @@ def test_a_folder_is_free_again_however_its_run_ended(tmp_path):
         raise Killed
     with claimed(config), pytest.raises(MleRlError, match="Another process"), claimed(config):
         pass
+
+
+class Model:
+    """Saves one file, or is killed while it does."""
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def save_pretrained(self, folder):
+        folder.mkdir(exist_ok=True)
+        if self.weights is None:
+            raise Killed
+        (folder / "weights").write_text(self.weights)
+
+
+class Tokenizer:
+    def save_pretrained(self, folder):
+        pass
+
+
+def test_a_longer_run_replaces_the_policy_only_once_its_own_is_whole(tmp_path):
+    config = TrainConfig(run_dir=tmp_path)
+    save_policy(config, Model("short"), Tokenizer(), 60)
+    with pytest.raises(Killed):
+        save_policy(config, Model(None), Tokenizer(), 90)
+    assert (tmp_path / "policy/weights").read_text() == "short"
+    assert has_ended(config)
+    save_policy(config, Model("long"), Tokenizer(), 90)
+    assert (tmp_path / "policy/weights").read_text() == "long"
+    assert [path.name for path in tmp_path.iterdir()] == ["policy"]
+
+
+def test_a_kill_between_the_two_policies_leaves_one_to_be_written_again(tmp_path, monkeypatch):
+    config = TrainConfig(run_dir=tmp_path)
+    save_policy(config, Model("short"), Tokenizer(), 60)
+    moved = Path.replace
+
+    def killed(self, target):
+        if self.name == "policy.part":
+            raise Killed
+        return moved(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(Killed):
+            save_policy(config, Model("long"), Tokenizer(), 90)
+    assert not has_ended(config)
+    assert {p.name for p in tmp_path.glob("*/weights")} == {"weights"}
+    save_policy(config, Model("long"), Tokenizer(), 90)
+    assert [path.name for path in tmp_path.iterdir()] == ["policy"]
