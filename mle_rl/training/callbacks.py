@@ -9,7 +9,7 @@ from transformers import TrainerCallback
 
 from mle_rl.errors import MleRlError
 from mle_rl.training import checkpoint
-from mle_rl.training.config import charged_twice
+from mle_rl.training.checks import charged_twice
 
 if TYPE_CHECKING:
     from mle_rl.training.run import _Run

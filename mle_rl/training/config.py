@@ -11,6 +11,7 @@ from mle_rl.errors import MleRlError
 from mle_rl.records import Limits
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.queue import QueueConfig
+from mle_rl.training.checks import problems
 from mle_rl.training.weighting import DurationWeighting
 
 Ratio = Literal["clip", "truncate", "none"]
@@ -28,7 +29,7 @@ class TrainConfig:
     """Ledger, checkpoints, history and the trained policy are written here; one folder per run."""
 
     tasks: tuple[str, ...] = ("library-docstrings",)
-    """Competitions to train on, one policy for all of them; rollouts go to them in turn."""
+    """Different competitions to train on, one policy for all; rollouts go to them in turn."""
 
     policy: str = "tiny"
     """What training starts from: a shipped policy, a folder, or a hub id."""
@@ -65,13 +66,14 @@ class TrainConfig:
     """Importance ratio against the policy that sampled: clipped (PPO), truncated, or left out."""
 
     clip: float = 0.2
-    """With ratio="clip": how far from 1 the ratio still has a gradient."""
+    """How far from 1 the ratio still has a gradient; without effect with ratio="truncate"."""
 
     ratio_cap: float = 5.0
     """With ratio="truncate": the largest ratio."""
 
     loss_type: str = "dapo"
-    """Normalisation of the clipped loss over tokens, one of TRL's names."""
+    """Normalisation of the loss over tokens, TRL's name: grpo, bnpo, dr_grpo or dapo. With
+    ratio="truncate" it is TRL's cispo, and this and ``clip`` stay as they are."""
 
     scale_rewards: Literal["group", "batch", "none"] = "group"
     """What advantages are divided by: standard deviation of the group, of the batch, or nothing."""
@@ -131,7 +133,7 @@ class TrainConfig:
     """Batches between checkpoints; a killed run goes on from the last one."""
 
     def __post_init__(self):
-        for problem in _problems(self):
+        for problem in problems(self):
             raise MleRlError(problem)
 
     @property
@@ -153,60 +155,3 @@ class TrainConfig:
         fields = asdict(self)
         del fields["run_dir"]
         return json.dumps(fields, indent=1, default=str) + "\n"
-
-
-def _problems(c: TrainConfig):
-    """One sentence for each setting that cannot be meant."""
-    least = {
-        "steps": 1,
-        "batch_size": 2,
-        "epochs": 1,
-        "micro_batches": 1,
-        "length_buckets": 1,
-        "max_staleness": 0,
-        "workers": 1,
-        "learner_threads": 1,
-        "checkpoint_every": 1,
-        "warmup_steps": 0,
-    }
-    for name, bound in least.items():
-        if not isinstance(getattr(c, name), int) or getattr(c, name) < bound:
-            yield f"{name} is {getattr(c, name)!r}; give a whole number of at least {bound}."
-    if not c.tasks or isinstance(c.tasks, str):
-        yield f"tasks is {c.tasks!r}; give a tuple of one task id or more."
-    if not 0 <= c.improve_share <= 1:
-        yield f"improve_share is {c.improve_share!r}; give a share between 0 and 1."
-    if not c.learning_rate > 0:
-        yield f"learning_rate is {c.learning_rate!r}; give a positive number."
-    if c.batch_size % c.micro_batches:
-        yield f"batch_size {c.batch_size} is not a multiple of micro_batches {c.micro_batches}."
-    if c.ratio not in ("clip", "truncate", "none"):
-        yield f"ratio is {c.ratio!r}; choose clip, truncate or none."
-    if c.ratio == "truncate" and not c.ratio_cap >= 1:
-        yield f"ratio_cap is {c.ratio_cap!r}; a cap below 1 would cut an unchanged policy."
-    if c.replay and c.executions is None:
-        yield "replay needs executions, the file in which executions are recorded."
-    if problem := charged_twice(c.rewards, c.weighting):
-        yield problem
-    if c.queue is not None:
-        yield from _queue_problems(c, c.queue)
-
-
-def _queue_problems(c: TrainConfig, queue: QueueConfig):
-    if queue.batch_size != c.batch_size or queue.workers != c.workers:
-        yield (
-            f"The queue has {queue.workers} workers and batches of {queue.batch_size}, the run "
-            f"{c.workers} and {c.batch_size}: give both the same."
-        )
-    if queue.restart_window_s is not None:
-        yield "A restart window gives batches of any size, TRL needs one size: simulate that rule."
-
-
-def charged_twice(rewards: RewardWeights, weighting: DurationWeighting) -> str | None:
-    """Why time may not both cost and count, nor cost twice."""
-    if rewards.time_cost_rate == 0 or (weighting.scheme == "none" and not weighting.charge_time):
-        return None
-    return (
-        "time_cost_rate already makes time cost: set it to 0, or the weighting scheme to 'none' "
-        "and charge_time to False."
-    )

@@ -14,7 +14,8 @@ from mle_rl import tasks
 from mle_rl.errors import MleRlError
 from mle_rl.reward_laboratory import scoring_of, warnings_in_words
 from mle_rl.rewards import SCORE_SCALES
-from mle_rl.training.config import TrainConfig, charged_twice
+from mle_rl.training.checks import charged_twice
+from mle_rl.training.config import TrainConfig
 from mle_rl.training.run import Controls
 
 _WIDE = {"description_width": "11em"}

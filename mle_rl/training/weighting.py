@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from numbers import Real
+from typing import Literal, get_args
 
-from mle_rl.errors import MleRlError
+from mle_rl.errors import MleRlError, unknown_name
+
+Scheme = Literal["none", "paper", "task_mean", "inclusion"]
 
 
 @dataclass(frozen=True)
 class DurationWeighting:
     """How much each sample's gradient counts; see `mle_rl.losses.duration_weights`."""
 
-    scheme: Literal["none", "paper", "task_mean", "inclusion"] = "none"
+    scheme: Scheme = "none"
     """none: 1. paper: its own duration (right if workers repeat one action for a fixed time).
     task_mean: mean duration of its task (one worker per task). inclusion: inverse probability of
-    having been kept by the queue. Rows need duration_s; task_mean also task, inclusion the like."""
+    having been kept by a queue that drops what is stale. Rows need duration_s; task_mean also task,
+    inclusion the like."""
 
     floor_s: float = 0.01
     """Shorter durations count as this many seconds."""
@@ -27,6 +32,14 @@ class DurationWeighting:
     """Charge every second what a second has earned so far, rho = E[R] / E[D] (reward rate)."""
 
     def __post_init__(self):
+        if self.scheme not in get_args(Scheme):
+            raise unknown_name("duration weighting", str(self.scheme), get_args(Scheme))
+        if not (isinstance(self.floor_s, Real) and 0 < self.floor_s < math.inf):
+            raise MleRlError(f"floor_s is {self.floor_s!r}; give a positive number of seconds.")
+        if not (isinstance(self.inclusion_floor, Real) and 0 <= self.inclusion_floor <= 1):
+            raise MleRlError(f"inclusion_floor is {self.inclusion_floor!r}; give a probability.")
+        if not isinstance(self.charge_time, bool):
+            raise MleRlError(f"charge_time is {self.charge_time!r}; give True or False.")
         if self.charge_time and self.scheme != "none":
             raise MleRlError(
                 "charge_time makes time cost, and a weighting scheme makes slow programs count "
