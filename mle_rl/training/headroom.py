@@ -68,9 +68,12 @@ def record_samples(
         The file of samples, sorted by number.
 
     Raises:
-        MleRlError: The folder holds samples of other settings or cannot be used, another process
-            records there, or the sandbox failed on some samples, which are then left out.
+        MleRlError: ``samples`` is not positive, the folder holds samples of other settings or
+            cannot be used, another process records there, or the sandbox failed on some samples,
+            which are then left out.
     """
+    if samples < 1:
+        raise MleRlError(f"{samples} samples are none: give a positive number.")
     task = environment.task
     file = folder / f"{task.id}.csv"
     settings = _settings(policy, environment, seed)

@@ -154,6 +154,12 @@ def test_samples_of_other_settings_are_not_mixed(record):
         record(other)
 
 
+def test_no_samples_are_refused_and_leave_nothing(record, tmp_path):
+    with pytest.raises(MleRlError, match="positive number"):
+        record(Stub(), samples=0)
+    assert not (tmp_path / "whole").exists()
+
+
 def test_two_at_once_are_refused(record, tmp_path):
     class Nested(Stub):
         def submit(self, program):
