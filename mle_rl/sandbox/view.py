@@ -31,6 +31,9 @@ PROGRAM_PACKAGES = (
     "imbalanced-learn",
     "torch",
     "torchvision",
+    # numpy.f2py, which scipy.signal imports, tries this one and stumbles over a file that it finds
+    # and may not read, as it is where there is no view of files of the program's own.
+    "charset-normalizer",
 )
 """Distributions that programs may import, each with its dependencies, where installed."""
 

@@ -38,6 +38,11 @@ ATTACKS = {
         "folder = Path(sklearn.datasets.__file__).parent / 'images'\n"
         "print([p.read_bytes() for p in folder.iterdir()][0]); escaped()"
     ),
+    "packages that answers come from": (
+        "import numpy\n"
+        "file = Path(numpy.__file__).parents[1] / 'statsmodels/api.py'\n"
+        "print(file.read_text()); escaped()"
+    ),
     "writing data": "open('input/train.csv', 'w'); escaped()",
     "writing libraries": "open(os.__file__, 'a'); escaped()",
     "writing elsewhere": "open('/var/x', 'w'); escaped()",

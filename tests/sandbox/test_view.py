@@ -49,6 +49,15 @@ def test_programs_run_in_an_environment_that_is_a_link(link, tmp_path):
     assert rest.splitlines()[1] == "False"
 
 
+def test_a_link_inside_does_not_show_what_is_hidden(tmp_path):
+    """As ``lib64 -> lib`` in a virtual environment."""
+    (tmp_path / "lib/python/site-packages").mkdir(parents=True)
+    (tmp_path / "lib/python/os.py").touch()
+    (tmp_path / "lib64").symlink_to("lib")
+    hidden = [tmp_path / "lib/python/site-packages"]
+    assert view._without(tmp_path, hidden) == [str(tmp_path / "lib/python/os.py")]
+
+
 def test_no_readable_path_leads_to_what_is_hidden(link, monkeypatch):
     """For the jail that has rules in place of a view of its own."""
     monkeypatch.setattr(sys, "prefix", str(link))
