@@ -1,11 +1,14 @@
 """A comparison: what is run, what is not run again, what is refused, and what it says meanwhile."""
 
+from contextlib import nullcontext
 from itertools import repeat
 
 import pytest
 
 from mle_rl import MleRlError
 from mle_rl.records import Limits, Program
+from mle_rl.sandbox import LocalPool
+from mle_rl.search import compare as compare_module
 from mle_rl.search import recorded
 from mle_rl.search.compare import compare
 from mle_rl.search.fixed import once
@@ -21,10 +24,18 @@ SETTINGS = Settings(
 )
 
 
+@pytest.fixture(scope="module")
+def pool():
+    with LocalPool(1, "limits") as opened:
+        yield opened
+
+
 @pytest.fixture
-def methods(monkeypatch):
+def methods(monkeypatch, pool):
     """Methods of one program each; the list tells which of them ran."""
     ran = []
+    # Starting workers for every search takes a second each; the command line's test does.
+    monkeypatch.setattr(compare_module, "LocalPool", lambda workers, tier: nullcontext(pool))
 
     def good(start):
         ran.append(("good", start.seed))
