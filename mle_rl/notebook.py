@@ -1,4 +1,4 @@
-"""What every notebook starts with: profile, seeds, results folder, versions, threads.
+"""What every notebook starts with: profile, results folder, versions, threads.
 
 Two environment variables are read here and nowhere else: ``MLE_RL_PROFILE`` (how much work) and
 ``MLE_RL_RESULTS`` (where the results go, instead of ``results/<profile>``).
@@ -20,11 +20,8 @@ from pathlib import Path
 from mle_rl import __version__
 from mle_rl.errors import MleRlError, unknown_name
 
-PROFILES = ("smoke", "quick", "full", "gpu")
-"""From the least work to the most: does it run; real training, few seeds; five seeds; the paper."""
-
-SEEDS = {"smoke": 1, "quick": 3, "full": 5, "gpu": 3}
-"""Seeds per profile; with a GPU three, as in the paper."""
+PROFILES = ("smoke", "quick", "full")
+"""From the least work to the most: does it run; real training in minutes; hours."""
 
 PRINTED_VERSIONS = ("torch", "transformers", "trl", "scikit-learn", "numpy")
 _MISSING = object()
@@ -38,17 +35,15 @@ class Run:
         name: Number and name of the notebook, for example ``"03_async_rollout_queue"``.
         profile: One of ``PROFILES``.
         results: Folder for everything this notebook writes; it exists and is writable.
-        seeds: The seeds to repeat an experiment with.
     """
 
     name: str
     profile: str
     results: Path
-    seeds: tuple[int, ...]
 
-    def pick(self, *, smoke, quick=_MISSING, full=_MISSING, gpu=_MISSING):
+    def pick(self, *, smoke, quick=_MISSING, full=_MISSING):
         """The value for this run's profile; one left out is that of the next smaller profile."""
-        values = {"smoke": smoke, "quick": quick, "full": full, "gpu": gpu}
+        values = {"smoke": smoke, "quick": quick, "full": full}
         upto = PROFILES[: PROFILES.index(self.profile) + 1]
         return next(values[name] for name in reversed(upto) if values[name] is not _MISSING)
 
@@ -101,14 +96,14 @@ def setup(name: str, *, threads: int = 1) -> Run:
             f"{name!r} is no notebook name: give number and name, like '03_async_rollout_queue'."
         )
     chosen = profile()
-    run = Run(name, chosen, results_folder(chosen) / name, tuple(range(SEEDS[chosen])))
+    run = Run(name, chosen, results_folder(chosen) / name)
     write(run.results / "run.json", _run_record(run))
     limit_threads(threads)
     from mle_rl.analysis import style  # matplotlib takes half a second
 
     style()
     versions = ", ".join(f"{package} {version(package)}" for package in PRINTED_VERSIONS)
-    print(f"{name}, profile {chosen}, {len(run.seeds)} seed(s), {threads} thread(s)")
+    print(f"{name}, profile {chosen}, {threads} thread(s)")
     print(f"mle_rl {__version__}, Python {platform.python_version()}, {versions}")
     print(f"results: {shown_path(run.results)}")
     return run
@@ -178,7 +173,6 @@ def _run_record(run: Run) -> str:
     record: Mapping = {
         "notebook": run.name,
         "profile": run.profile,
-        "seeds": run.seeds,
         "versions": {name: version(name) for name in PRINTED_VERSIONS}
         | {"mle_rl": __version__, "python": platform.python_version()},
     }

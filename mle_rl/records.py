@@ -34,7 +34,16 @@ class Program:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use. Exceeding a limit ends the program, never the run."""
+    """What one program may use. Exceeding a limit ends the program, never the run.
+
+    Attributes:
+        timeout_s: Wall-clock time from its first line.
+        memory_mb: Resident memory of all its processes together.
+        cpu_cores: Cores that it is bound to.
+        output_bytes: What is kept of its standard output, and as much of its errors; more is cut.
+        disk_mb: Everything in its working and temporary folders, the submission included.
+        processes: Processes and threads at any moment.
+    """
 
     timeout_s: float = 10.0
     memory_mb: int = 2048
@@ -58,13 +67,16 @@ class Execution:
 
     Attributes:
         status: Decided from outside the program, by the kernel and by what lies on disk.
+        stdout, stderr: What it wrote, each cut to ``Limits.output_bytes``.
         duration_s: Wall clock of the program alone, without start-up, queueing or grading.
         cpu_s: CPU time of the program and its children.
+        peak_memory_mb: Largest resident memory of all its processes together.
         markers: Stages that it reached, each stage once, in the order first reached.
         submission: The bytes of ``submission.csv``, or None when there is none to grade.
         submission_problem: Why a submission that exists cannot be read (a link, too large, ...).
         isolation: The isolation that was really in force, for example
             ``"isolated: landlock 7, pid, net"``.
+        versions: Python and the packages that it could import, for telling executions apart.
         replayed: True when this comes from a recorded execution and nothing ran.
         reason: One sentence that says why the status is not ``ok``; empty when it is. Like the
             status it comes from outside the program.
@@ -90,6 +102,13 @@ class Outcome:
     """An execution, graded. Scores are in the units and the direction of the task's metric.
 
     A score of 0.0 is a valid score; an invalid submission has no score and says why.
+
+    Attributes:
+        stages: Names of the stages that it reached, from `STAGES`.
+        valid: Whether it ended by itself and left a submission that can be scored.
+        reward_score: Score on the reward split, which training may see; None if invalid.
+        final_score: Score on the final split, for reporting only; None if invalid.
+        problem: One sentence on what is wrong; None if valid.
     """
 
     stages: tuple[str, ...]

@@ -43,7 +43,7 @@ def duration_weights(
         scheme: Which of the four.
         groups: Required by ``"task_mean"``; E[D | task] is estimated by the mean in the batch.
         floor_s: Durations below are raised to this many seconds before use; 0 is no floor.
-        inclusion: Required by ``"inclusion"``; in (0, 1].
+        inclusion: Required by ``"inclusion"``; in (0, 1], and 0 where the floor is above 0.
         inclusion_floor: Probabilities below are raised to it: bias traded for variance.
 
     Raises:
@@ -119,15 +119,15 @@ def effective_sample_size(
 
 
 def _checked_groups(groups: Tensor | None, durations: Tensor) -> Tensor:
-    if groups is None or groups.shape != durations.shape:
-        raise MleRlError("task_mean needs groups, one task label per sample, shape (batch,).")
+    if not isinstance(groups, Tensor) or groups.shape != durations.shape:
+        raise MleRlError("task_mean needs groups, a tensor of one task label per sample, (batch,).")
     return groups
 
 
 def _checked_inclusion(inclusion: Tensor | None, durations: Tensor, floor: float) -> Tensor:
     checked_durations(durations)
-    if inclusion is None or inclusion.shape != durations.shape:
-        raise MleRlError("inclusion needs one probability per sample, shape (batch,).")
+    if not isinstance(inclusion, Tensor) or inclusion.shape != durations.shape:
+        raise MleRlError("inclusion needs a tensor of one probability per sample, shape (batch,).")
     if not 0 <= floor <= 1:
         raise MleRlError(f"inclusion_floor is {floor!r}; give a probability.")
     raised = inclusion.clamp(min=floor)

@@ -45,7 +45,7 @@ def run(
     folder = folder or recorded.comparison_folder(profile, task)
     compare(settings, folder, methods=methods or tuple(METHODS), seeds=seeds)
     found = recorded.read(folder)
-    written = Run("compare", profile, folder, tuple(sorted(set(found.searches.seed))))
+    written = Run("compare", profile, folder)
     print(write(found, written).to_string(index=False, float_format="{:.4g}".format))
     print(f"results: {shown_path(folder)}")
 

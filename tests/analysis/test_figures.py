@@ -33,7 +33,7 @@ for name in ("first", "second"):
 axes.set(title="α rises, then falls", xlabel="step", ylabel="reward")
 axes.legend()
 data = pd.DataFrame({"step": [1, 2, 3], "reward": [0.1, 1 / 3, 0.2]})
-path = save_figure(fig, "curve", data, Run("00_a", "quick", Path(sys.argv[1]), (0,)), kind="live")
+path = save_figure(fig, "curve", data, Run("00_a", "quick", Path(sys.argv[1])), kind="live")
 for ending in (".png", ".pdf", ".csv"):
     print(hashlib.sha256(path.with_suffix(ending).read_bytes()).hexdigest())
 """
@@ -42,7 +42,7 @@ for ending in (".png", ".pdf", ".csv"):
 @pytest.fixture
 def run(tmp_path) -> Run:
     style()
-    return Run("00_a", "quick", tmp_path, (0,))
+    return Run("00_a", "quick", tmp_path)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_figure_without_numbers_is_refused(figure, run):
 
 def test_a_results_folder_that_is_a_file_is_one_sentence(figure, tmp_path):
     (tmp_path / "taken").write_text("")
-    run = Run("00_a", "quick", tmp_path / "taken" / "00_a", (0,))
+    run = Run("00_a", "quick", tmp_path / "taken" / "00_a")
     with pytest.raises(MleRlError, match="cannot be written"):
         save_figure(figure, "curve", DATA, run, kind="live")
 

@@ -43,7 +43,8 @@ def test_an_unknown_command_or_profile_shows_the_known_ones(capsys):
     with pytest.raises(SystemExit):
         main(["notebooks", "--profile", "fast"])
     shown = capsys.readouterr().err
-    assert all(word in shown for word in ("tasks", "check", "notebooks", "outputs", "quick", "gpu"))
+    known = ("tasks", "check", "notebooks", "outputs", "quick", "full")
+    assert all(word in shown for word in known)
 
 
 def test_tasks_are_listed_with_metric_and_direction(capsys):

@@ -1,4 +1,4 @@
-"""The start of every notebook: profile, seeds, results folder, sentences for what goes wrong."""
+"""The start of every notebook: profile, results folder, sentences for what goes wrong."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from mle_rl.notebook import (
 
 
 def _run(name: str) -> Run:
-    return Run("00_a", name, Path("unused"), (0,))
+    return Run("00_a", name, Path("unused"))
 
 
 def test_the_profile_is_quick_unless_the_environment_says_otherwise(monkeypatch):
@@ -35,25 +35,24 @@ def test_the_profile_is_quick_unless_the_environment_says_otherwise(monkeypatch)
 
 def test_an_unknown_profile_lists_the_known_ones(monkeypatch):
     monkeypatch.setenv("MLE_RL_PROFILE", "fast")
-    with pytest.raises(MleRlError, match=r"'fast'.*full, gpu, quick, smoke"):
+    with pytest.raises(MleRlError, match=r"'fast'.*full, quick, smoke"):
         profile()
 
 
 def test_pick_takes_the_value_of_its_profile():
-    values = {"smoke": 1, "quick": 2, "full": 3, "gpu": 4}
-    assert [_run(name).pick(**values) for name in PROFILES] == [1, 2, 3, 4]
+    values = {"smoke": 1, "quick": 2, "full": 3}
+    assert [_run(name).pick(**values) for name in PROFILES] == [1, 2, 3]
 
 
 def test_what_is_not_said_for_a_profile_is_that_of_the_next_smaller_one():
-    assert [_run(name).pick(smoke=1, full=3) for name in PROFILES] == [1, 1, 3, 3]
-    assert _run("gpu").pick(smoke=1, quick=None) is None  # None is a value
+    assert [_run(name).pick(smoke=1, full=3) for name in PROFILES] == [1, 1, 3]
+    assert _run("full").pick(smoke=1, quick=None) is None  # None is a value
 
 
 def test_setup_makes_a_folder_says_versions_once_and_records_them(capsys, tmp_path):
     run = setup("03_async_rollout_queue")
     assert run.results == tmp_path / "results" / "03_async_rollout_queue"
-    assert run.seeds == (0,)
-    assert "03_async_rollout_queue, profile smoke, 1 seed(s)" in capsys.readouterr().out
+    assert "03_async_rollout_queue, profile smoke, 1 thread(s)" in capsys.readouterr().out
     record = json.loads((run.results / "run.json").read_text())
     assert record["profile"] == "smoke"
     assert set(record["versions"]) >= {"mle_rl", "python", "torch", "trl"}
@@ -93,7 +92,7 @@ def test_paths_are_shown_from_the_checkout_on():
 
 
 def test_records_are_saved_with_sorted_keys(tmp_path):
-    run = Run("00_a", "quick", tmp_path, (0,))
+    run = Run("00_a", "quick", tmp_path)
     path = run.save_json("settings", {"b": 1, "a": (0.5, "x")})
     assert path.read_text() == '{\n "a": [\n  0.5,\n  "x"\n ],\n "b": 1\n}\n'
     assert json.loads(run.save_json("run", run).read_text())["profile"] == "quick"
