@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mle_rl.analysis.figures import OKABE_ITO
+from mle_rl.analysis.learning import entitle
 from mle_rl.errors import MleRlError
 
 _LOOKS = (("blue", "-"), ("vermillion", "--"), ("green", "-."), ("purple", ":"))
@@ -22,8 +23,9 @@ def plot_arms(
     With few seeds an interval says less than the seeds themselves, so these are drawn.
 
     Args:
-        curves: Rows with ``arm``, ``seed``, ``date``, ``step`` and the columns of ``labels``, as
-            `mle_rl.training.ablation.run_arms` returns them.
+        curves: Rows with ``arm``, ``seed``, ``date``, ``objective``, ``step`` and the columns of
+            ``labels``, as `mle_rl.training.ablation.run_arms` returns them; of older recordings
+            the objective is missing, and the figure says so.
         labels: Column -> what its axis says.
         title: The finding.
 
@@ -36,6 +38,8 @@ def plot_arms(
     arms = list(dict.fromkeys(curves.arm))
     if len(arms) > len(_LOOKS):
         raise MleRlError(f"At most {len(_LOOKS)} arms can be told apart in one figure.")
+    if "objective" not in curves:
+        curves = curves.assign(objective="not recorded")
     fig, axes = plt.subplots(1, len(labels), figsize=(3.6 * len(labels), 3.2), squeeze=False)
     for axis, (column, label) in zip(axes[0], labels.items(), strict=True):
         for arm, (colour, line) in zip(arms, _LOOKS, strict=False):
@@ -45,5 +49,5 @@ def plot_arms(
             axis.plot(runs.mean(axis=1), lw=2, label=arm, **look)
         axis.set(xlabel="updates", ylabel=label)
     axes[0, 0].legend()
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
-    return fig, curves[["arm", "seed", "date", "step", *labels]]
+    entitle(fig, title, dict(zip(curves.arm, curves.objective, strict=True)))
+    return fig, curves[["arm", "seed", "date", "objective", "step", *labels]]

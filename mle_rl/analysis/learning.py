@@ -8,6 +8,8 @@ can win by one and lose by the other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
@@ -23,18 +25,25 @@ CURVES = (
 
 
 def plot_learning(
-    histories: dict[str, pd.DataFrame], title: str, *, higher_is_better: bool = True
+    histories: Mapping[str, pd.DataFrame],
+    title: str,
+    *,
+    objective: str | Mapping[str, str],
+    higher_is_better: bool = True,
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw `CURVES` of one or more runs against updates (left) and minutes (right).
 
     Args:
         histories: Name of a run -> its history, as `mle_rl.training.train` returns it.
         title: The finding.
+        objective: What the runs climbed (``config.weighting.objective``): of all, or name of a run
+            -> its own.
         higher_is_better: Direction of the score; its axis is turned so that better is up.
 
     Returns:
-        The figure, and the plotted numbers with a column ``run``.
+        The figure, and the plotted numbers with columns ``run`` and ``objective``.
     """
+    objectives = dict.fromkeys(histories, objective) if isinstance(objective, str) else objective
     fig, axes = plt.subplots(len(CURVES), 2, figsize=(8, 9.5), sharex="col", sharey="row")
     for name, history in histories.items():
         for row, (column, label) in zip(axes, CURVES, strict=True):
@@ -49,9 +58,12 @@ def plot_learning(
     axes[-1, 1].set_xlabel("wall-clock time (minutes)")
     if len(histories) > 1:
         axes[0, 0].legend()
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    entitle(fig, title, objectives)
     columns = ["step", "wall_s", *(column for column, _ in CURVES)]
-    shown = [history[columns].assign(run=name) for name, history in histories.items()]
+    shown = [
+        history[columns].assign(run=name, objective=objectives[name])
+        for name, history in histories.items()
+    ]
     return fig, pd.concat(shown, ignore_index=True)
 
 
@@ -63,12 +75,13 @@ TASK_CURVES = (
 """Column of `mle_rl.training.by_task.history_by_task`, and what its axis says."""
 
 
-def plot_by_task(history: pd.DataFrame, title: str) -> Figure:
+def plot_by_task(history: pd.DataFrame, title: str, *, objective: str) -> Figure:
     """Draw `TASK_CURVES` of one policy against updates, a line per task.
 
     Args:
         history: As `mle_rl.training.by_task.history_by_task` returns it.
         title: The finding.
+        objective: What the run climbed (``config.weighting.objective``).
     """
     fig, axes = plt.subplots(len(TASK_CURVES), 1, figsize=(7, 6.4), sharex=True)
     for axis, (column, label) in zip(axes, TASK_CURVES, strict=True):
@@ -77,5 +90,26 @@ def plot_by_task(history: pd.DataFrame, title: str) -> Figure:
         axis.set_ylabel(label)
     axes[-1].set_xlabel("updates")
     axes[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    entitle(fig, title, dict.fromkeys(history.task, objective))
     return fig
+
+
+def entitle(fig: Figure, title: str, objectives: Mapping[str, str]) -> None:
+    """Put the finding above a figure, and below it what its learners climbed.
+
+    Weights and charges for time change the goal, so a curve that lies higher need not be better at
+    the goal of the lower one.
+
+    Args:
+        fig: The figure.
+        title: The finding.
+        objectives: Name of a curve -> `mle_rl.training.weighting.DurationWeighting.objective`.
+    """
+    curves: dict[str, list[str]] = {}
+    for name, objective in objectives.items():
+        curves.setdefault(objective, []).append(name)
+    said = [f"{each} ({', '.join(names)})" for each, names in curves.items()]
+    said = list(curves) if len(curves) == 1 else said
+    letters = "R reward, D duration" if any("D" in each for each in curves) else "R reward"
+    line = f"objective: {'; '.join(said)} ({letters})"
+    fig.suptitle(f"{title}\n{line}", x=0.01, ha="left", fontsize="medium")

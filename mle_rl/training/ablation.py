@@ -49,8 +49,9 @@ def run_arms(
 
     Returns:
         The histories below one another, with columns ``arm``, ``seed``, ``date`` (when the run
-        ended) and ``judged_reward``: the mean reward of the batch under ``judge``, whatever the arm
-        was paid by.
+        ended), ``objective`` (what the arm climbs, see `DurationWeighting.objective`) and
+        ``judged_reward``: the mean reward of the batch under ``judge``, whatever the arm was paid
+        by.
 
     Raises:
         MleRlError: No arm or no seed; an arm changes what must be equal; or what `train` raises.
@@ -69,7 +70,13 @@ def run_arms(
             history = train(config, policy=policy).history
             judged = judged_rewards(config, judge or base.rewards)
             ended = date.fromtimestamp((folder / "history.csv").stat().st_mtime)
-            history = history.assign(arm=arm, seed=seed, date=str(ended), judged_reward=judged)
+            history = history.assign(
+                arm=arm,
+                seed=seed,
+                date=str(ended),
+                objective=config.weighting.objective,
+                judged_reward=judged,
+            )
             curves.append(history)
             if on_run is not None:
                 on_run(arm, seed, history)

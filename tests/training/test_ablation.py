@@ -1,14 +1,17 @@
 """Arms of an ablation differ in what was changed, and are compared by one and the same reward."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_run import settings
 
-from mle_rl import MleRlError
+from mle_rl import MleRlError, tasks
 from mle_rl.analysis.arms import plot_arms
 from mle_rl.rewards import RewardWeights
 from mle_rl.training import ablation
 from mle_rl.training.ablation import run_arms
+from mle_rl.training.weighting import DurationWeighting
 
 PAID = RewardWeights(failure=-2.0, stage=0.5)
 ARMS = {"credit": {}, "none": {"rewards": RewardWeights(failure=-2.0, stage=0.0)}}
@@ -61,12 +64,37 @@ def test_every_seed_and_their_mean_are_drawn(base, policy):
     assert [len(axis.lines) for axis in fig.axes] == [6, 6]
     credit = curves[curves.arm == "credit"].groupby("step").valid_share.mean()
     np.testing.assert_allclose(fig.axes[0].lines[2].get_ydata(), credit)
-    assert list(shown.columns) == ["arm", "seed", "date", "step", "valid_share", "judged_reward"]
+    assert list(shown.columns) == [
+        "arm",
+        "seed",
+        "date",
+        "objective",
+        "step",
+        "valid_share",
+        "judged_reward",
+    ]
     with pytest.raises(MleRlError, match="told apart"):
         plot_arms(curves.assign(arm=range(len(curves))), {"valid_share": "valid share"}, "t")
 
 
-def test_a_ledger_gives_the_mean_of_every_batch(base, policy):
+def test_a_ledger_gives_the_mean_of_every_batch(base, policy, monkeypatch):
     run_arms(base, {"a": {}}, (0,), policy=policy)
     config = settings(base.run_dir / "a/seed-0", steps=2)
-    assert ablation.judged_rewards(config, PAID).shape == (2,)
+    judged = ablation.judged_rewards(config, PAID)
+    assert judged.shape == (2,)
+    # Raw scores are compared with nothing, so a competition without a leaderboard will do.
+    task = replace(tasks.load("doctor-visits"), id="elsewhere")
+    monkeypatch.setattr("mle_rl.tasks.load", lambda name: task)
+    assert (ablation.judged_rewards(config, PAID) == judged).all()
+
+
+def test_arms_say_what_each_climbs(base, policy):
+    arms = {"all alike": {}, "by duration": {"weighting": DurationWeighting("paper")}}
+    curves = run_arms(base, arms, (0,), policy=policy)
+    fig, shown = plot_arms(curves, {"valid_share": "valid share"}, "t")
+    said = "objective: E[R] (all alike); E[DR]/E[D] (by duration)"
+    assert fig.get_suptitle().splitlines()[1].startswith(said)
+    by_arm = shown.groupby("arm").objective.unique()
+    older, _ = plot_arms(curves.drop(columns="objective"), {"valid_share": "valid share"}, "t")
+    assert older.get_suptitle().splitlines()[1].startswith("objective: not recorded")
+    assert by_arm.map(list).to_dict() == {"all alike": ["E[R]"], "by duration": ["E[DR]/E[D]"]}
