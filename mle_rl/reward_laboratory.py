@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -60,37 +61,49 @@ class Scoring:
     Attributes:
         higher_is_better: Direction of the metric.
         worst: The worst score that the metric can give; infinite where there is none.
-        anchors: ``(baseline, best known)``, for the scale ``anchored``.
+        anchors: ``(baseline, best known)``, for the scale ``anchored``, or a function that looks
+            them up.
         percentile: Score -> share of the leaderboard beaten, for the scale ``percentile``.
     """
 
     higher_is_better: bool
     worst: float
-    anchors: tuple[float, float] | None = None
+    anchors: tuple[float, float] | Callable[[], tuple[float, float]] | None = None
     percentile: Callable[[float], float] | None = None
+
+    def compared(self, scale: str) -> dict:
+        """What a scale compares scores with, as arguments of `mle_rl.rewards.reward`."""
+        if scale == "anchored":
+            return {"anchors": self.anchors() if callable(self.anchors) else self.anchors}
+        return {"percentile": self.percentile} if scale == "percentile" else {}
 
 
 def scoring_of(task: tasks.Task) -> Scoring:
-    """The scoring of a task, with its own leaderboard."""
+    """The scoring of a task, with its own leaderboard.
+
+    That is looked up when a scale first needs it, and raises MleRlError if there is none: raw
+    scores are compared with nothing.
+    """
+    board = cache(partial(tasks.leaderboard, task))
     return Scoring(
         higher_is_better=task.higher_is_better,
         worst=tasks.METRICS[task.metric].worst,
-        anchors=tasks.anchors(task),
-        percentile=tasks.leaderboard(task).percentile,
+        anchors=cache(partial(tasks.anchors, task)),
+        percentile=lambda score: board().percentile(score),
     )
 
 
 def rewards(samples: Sequence[Sample], weights: RewardWeights, scoring: Scoring) -> np.ndarray:
     """The reward of each sample, shape ``(samples,)``."""
+    compared = scoring.compared(weights.score_scale)
     return np.array(
         [
             reward(
                 sample.outcome,
                 weights,
                 higher_is_better=scoring.higher_is_better,
-                anchors=scoring.anchors,
-                percentile=scoring.percentile,
                 duration_s=sample.duration_s,
+                **compared,
             )
             for sample in samples
         ]
@@ -155,21 +168,38 @@ def inversions(samples: Sequence[Sample], rewards: np.ndarray) -> float:
 
 
 def lowest_valid_reward(weights: RewardWeights, scoring: Scoring) -> float:
-    """The least that a valid program can earn, before time is charged; may be minus infinity."""
+    """The least that a valid program can earn, before time is charged; may be minus infinity.
+
+    Raises:
+        MleRlError: The scale compares scores with a leaderboard, and the task has none.
+    """
     floor = -math.inf if weights.valid_floor is None else weights.valid_floor
     if weights.score_scale == "percentile":
-        return max(0.0, floor)
+        if scoring.percentile is None:
+            raise MleRlError("score_scale='percentile' needs the task's leaderboard.")
+        return max(scoring.percentile(scoring.worst), floor)  # looks it up: there may be none
+    compared = scoring.compared(weights.score_scale)
     if math.isinf(scoring.worst):
         return floor
-    worst = scaled_score(scoring.worst, weights, scoring.higher_is_better, anchors=scoring.anchors)
-    return max(worst, floor)
+    return max(scaled_score(scoring.worst, weights, scoring.higher_is_better, **compared), floor)
 
 
-def warnings_in_words(weights: RewardWeights, scoring: Scoring) -> list[str]:
+def warnings_in_words(
+    weights: RewardWeights, scoring: Scoring, *, charge_time: bool = False
+) -> list[str]:
     """What these settings make possible that they should not, each as a sentence.
 
     An empty list means that no failure can earn as much as any valid program, whatever the score
     and the stages.
+
+    Args:
+        weights: The settings.
+        scoring: Of the task.
+        charge_time: Whether the learner climbs the reward rate, see
+            `mle_rl.training.weighting.DurationWeighting`.
+
+    Raises:
+        MleRlError: The scale compares scores with a leaderboard, and the task has none.
     """
     failing, valid = largest_failing_reward(weights), lowest_valid_reward(weights, scoring)
     found = []
@@ -185,6 +215,12 @@ def warnings_in_words(weights: RewardWeights, scoring: Scoring) -> list[str]:
         found.append(
             f"A quick failure can beat a slow valid program: from {seconds:.3g} s on, time costs "
             "more than a valid submission is worth."
+        )
+    if charge_time and min(weights.failure, valid) < 0:
+        found.append(
+            "Rewards can be negative, and as long as their mean is, slow failures pay: a negative "
+            "rate of reward rises with every second. Set failure to 0 and use a scale without "
+            "negative scores ('percentile'), or leave out charge_time."
         )
     if weights.stage == 0:
         found.append(

@@ -1,12 +1,14 @@
 """Rewards: exact values, refusals, and what the laboratory says of settings."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mle_rl import tasks
 from mle_rl.errors import MleRlError
 from mle_rl.records import STAGES, Execution, Outcome
 from mle_rl.reward_laboratory import (
@@ -18,13 +20,20 @@ from mle_rl.reward_laboratory import (
     inversions,
     lowest_valid_reward,
     rewards,
+    scoring_of,
     warnings_in_words,
 )
 from mle_rl.rewards import RewardWeights, largest_failing_reward, reward
 
 PAPER = RewardWeights()
 ACCURACY = Scoring(higher_is_better=True, worst=0.0, anchors=(0.5, 0.9), percentile=lambda s: s)
-RMSE = Scoring(higher_is_better=False, worst=math.inf, anchors=(60.0, 20.0))
+BOARD = (20.0, 60.0)
+RMSE = Scoring(
+    higher_is_better=False,
+    worst=math.inf,
+    anchors=(60.0, 20.0),
+    percentile=lambda s: sum(s < other for other in BOARD) / 2,
+)
 
 
 def valid(score: float, stages=STAGES) -> Outcome:
@@ -223,6 +232,44 @@ def test_settings_under_which_failing_can_pay_are_said():
     assert "nothing to learn" in warnings_in_words(RewardWeights(stage=0), ACCURACY)[0]
     kept = RewardWeights(stage=0.2, keep_stages_when_valid=True, score_scale="anchored")
     assert "more to show stages" in warnings_in_words(kept, ACCURACY)[0]
+
+
+def test_time_that_is_paid_for_instead_of_charged_is_said():
+    """While rewards are negative, so is their rate, and every second more raises it."""
+    share = RewardWeights(failure=0.0, score_scale="percentile")
+    for weights, scoring, can_be_negative in (
+        (PAPER, ACCURACY, True),
+        (share, ACCURACY, False),
+        (RewardWeights(failure=0.0), RMSE, True),
+    ):
+        told = warnings_in_words(weights, scoring, charge_time=True)
+        assert any("slow failures pay" in each for each in told) == can_be_negative
+        assert not any("slow" in each for each in warnings_in_words(weights, scoring))
+
+
+def test_a_task_without_a_leaderboard_has_raw_rewards():
+    """As a competition of MLE-bench whose leaderboard was not copied."""
+    task = replace(tasks.load("doctor-visits"), id="elsewhere")
+    scoring = scoring_of(task)
+    samples = [Sample(valid(0.5), "ok", 1.0), Sample(failed(), "error", 1.0)]
+    assert rewards(samples, PAPER, scoring).tolist() == [-0.5, -10.0]
+    assert warnings_in_words(PAPER, scoring)
+    for scale in ("anchored", "percentile"):
+        compared = RewardWeights(score_scale=scale)
+        for use in (
+            lambda w: rewards(samples, w, scoring),
+            lambda w: warnings_in_words(w, scoring),
+        ):
+            with pytest.raises(MleRlError, match="no leaderboard for elsewhere"):
+                use(compared)
+
+
+def test_a_scale_needs_what_it_compares_with():
+    bare = Scoring(higher_is_better=True, worst=0.0)
+    with pytest.raises(MleRlError, match="anchored' needs"):
+        warnings_in_words(RewardWeights(score_scale="anchored"), bare)
+    with pytest.raises(MleRlError, match="percentile' needs"):
+        warnings_in_words(RewardWeights(score_scale="percentile"), bare)
 
 
 @given(

@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from mle_rl import tasks
 from mle_rl.errors import MleRlError
 from mle_rl.reward_laboratory import scoring_of, warnings_in_words
-from mle_rl.rewards import SCORE_SCALES
+from mle_rl.rewards import SCORE_SCALES, RewardWeights
 from mle_rl.training.checks import charged_twice
 from mle_rl.training.config import TrainConfig
 from mle_rl.training.run import Controls
@@ -27,6 +27,9 @@ class RewardPanel:
     Args:
         controls: Of the run; display ``widget`` in a cell before the one that trains.
         config: Of the run.
+
+    Raises:
+        MleRlError: The scale of ``controls`` needs a leaderboard, and the first task has none.
 
     Attributes:
         widget: What a cell displays.
@@ -63,7 +66,7 @@ class RewardPanel:
         self._said = widgets.HTML()
         for each in self._inputs.values():
             each.observe(self._changed, names="value")
-        self._say("in force")
+        self._said.value = f"in force: {self._sentences(now)}"
         self.widget = widgets.VBox([*self._inputs.values(), self.stop, self._said])
 
     @property
@@ -76,23 +79,23 @@ class RewardPanel:
         try:
             weights = replace(self.controls.rewards, **values)
             problem = charged_twice(weights, self._config.weighting)
+            sentences = self._sentences(weights)
         except MleRlError as error:
             problem = str(error)
         if problem:
             self._said.value = f"Not taken: {problem}"
             return
         self.controls.rewards = weights
-        self._say("from the next batch on")
+        self._said.value = f"from the next batch on: {sentences}"
 
     def _stop(self, _button) -> None:
         self.controls.stop = True
         self._said.value = "The run ends after this batch; calling train again goes on with it."
 
-    def _say(self, when: str) -> None:
-        found = warnings_in_words(self.controls.rewards, self._scoring)
-        self._said.value = f"{when}: " + (
-            " ".join(found) or "no failure can earn as much as any valid program."
-        )
+    def _sentences(self, weights: RewardWeights) -> str:
+        charge_time = self._config.weighting.charge_time
+        found = warnings_in_words(weights, self._scoring, charge_time=charge_time)
+        return " ".join(found) or "no failure can earn as much as any valid program."
 
 
 def _slider(name: str, value: float, low: float, high: float, step: float) -> widgets.FloatSlider:

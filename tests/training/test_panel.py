@@ -1,10 +1,12 @@
 """Sliders on a run that trains: what they set counts; what cannot be meant is said, not taken."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from mle_rl import tasks
 from mle_rl.rewards import RewardWeights
 from mle_rl.training.config import TrainConfig
 from mle_rl.training.panel import RewardPanel
@@ -54,6 +56,23 @@ def test_a_setting_that_cannot_be_meant_is_not_taken(controls, tmp_path):
     panel.time_cost_rate.value = 0.5
     assert controls.rewards == WEIGHTS
     assert panel.said.startswith("Not taken: time_cost_rate")
+
+
+def test_without_a_leaderboard_the_raw_score_is_left(tmp_path, monkeypatch):
+    task = replace(tasks.load("doctor-visits"), id="elsewhere")
+    monkeypatch.setattr("mle_rl.tasks.load", lambda name: task)
+    controls = Controls(RewardWeights())
+    panel = RewardPanel(controls, TrainConfig(run_dir=tmp_path, tasks=("elsewhere",)))
+    panel.stage.value = 0.2
+    assert controls.rewards == RewardWeights(stage=0.2)
+    panel.score_scale.value = "percentile"
+    assert controls.rewards == RewardWeights(stage=0.2)
+    assert panel.said.startswith("Not taken: There is no leaderboard for elsewhere")
+
+
+def test_a_rate_that_can_be_negative_is_said(tmp_path):
+    config = TrainConfig(run_dir=tmp_path, weighting=DurationWeighting(charge_time=True))
+    assert "slow failures pay" in RewardPanel(Controls(WEIGHTS), config).said
 
 
 TRAINS = """
