@@ -56,6 +56,9 @@ class Waiting:
 class Backlog:
     """First come, first served; closing it wakes whoever waits.
 
+    Futures are completed without the lock: whoever hears of one may wait for another thread's
+    lock, and that thread for this one.
+
     Args:
         workers: How many threads take from it.
     """
@@ -91,22 +94,29 @@ class Backlog:
         """Cancels what waits; from now on nothing is added and `take` returns None."""
         with self._changed:
             self.closed = True
-            for waiting in self._waiting:
-                if not waiting.future.cancel():
-                    waiting.future.set_exception(CancelledError())
-            self._waiting.clear()
+            cancelled = self._emptied()
             self._changed.notify_all()
+        for waiting in cancelled:
+            if not waiting.future.cancel():
+                waiting.future.set_exception(CancelledError())
 
     def retire_worker(self, failure: MleRlError) -> None:
         """One thread takes no more; when it was the last, what waits fails with its failure."""
         with self._changed:
             self._workers -= 1
-            if self._workers == 0:
-                self._failure = failure
-                for waiting in self._waiting:
-                    if waiting.tried or waiting.future.set_running_or_notify_cancel():
-                        waiting.future.set_exception(failure)
-                self._waiting.clear()
+            if self._workers > 0:
+                return
+            self._failure = failure
+            failed = self._emptied()
+        for waiting in failed:
+            if waiting.tried or waiting.future.set_running_or_notify_cancel():
+                waiting.future.set_exception(failure)
+
+    def _emptied(self) -> list[Waiting]:
+        """What waited; nothing waits any more."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        return waiting
 
 
 def serve(worker: Worker, backlog: Backlog) -> None:

@@ -21,6 +21,7 @@ from mle_rl.sandbox.job import Job
 
 _PATIENCE_S = 120.0
 _GRACE_S = 2.0
+_STARTS = 10
 
 
 class LocalWorker:
@@ -83,21 +84,19 @@ class LocalWorker:
                 stdin.write(json.dumps(arguments).encode())
 
     def greet(self) -> None:
-        """Waits until the server is warm.
+        """Waits until the server is warm; one that is killed before that is started anew.
 
         Raises:
             MleRlError: It does not start, or this machine cannot enforce the tier.
+            WorkerLost: The worker has been stopped.
         """
-        self._socket.settimeout(_PATIENCE_S)
-        try:
-            hello, _ = wire.receive(self._socket)
-        except TimeoutError:
-            self._end()
-            raise MleRlError(
-                f"A sandbox server was not ready within {_PATIENCE_S:.0f} s; is the machine busy?"
-            ) from None
-        except (EOFError, OSError):
-            raise MleRlError(f"A sandbox server did not start: {self._end()}.") from None
+        for _ in range(_STARTS):
+            hello = self._hello()
+            if hello is not None:
+                break
+            self.start()
+        else:
+            raise MleRlError(f"A sandbox server was killed {_STARTS} times while it started.")
         if "missing" in hello:
             raise MleRlError(
                 f"The sandbox tier {self._tier!r} needs {hello['missing']}; this machine does not "
@@ -105,6 +104,26 @@ class LocalWorker:
                 "tier='limits' runs here, but isolates nothing."
             )
         self.isolation, self.versions = hello["isolation"], hello["versions"]
+
+    def _hello(self) -> dict | None:
+        """What a server says when it is warm; None when it was killed before that.
+
+        Raises:
+            MleRlError: It ended by an error of its own, or takes too long.
+        """
+        self._socket.settimeout(_PATIENCE_S)
+        try:
+            return wire.receive(self._socket)[0]
+        except TimeoutError:
+            self._end()
+            raise MleRlError(
+                f"A sandbox server was not ready within {_PATIENCE_S:.0f} s; is the machine busy?"
+            ) from None
+        except (EOFError, OSError):
+            words = self._end()
+            if self._process.returncode == launcher.FAILED:
+                raise MleRlError(f"A sandbox server did not start: {words}.") from None
+            return None
 
     def run(self, job: Job) -> Execution:
         """Runs one job.

@@ -89,13 +89,48 @@ def test_a_fault_of_the_sandbox_is_raised_and_the_next_job_runs(jobs):
 
 
 def test_when_no_worker_is_left_nothing_waits_for_ever(jobs):
-    with WorkerPool([Fake(replaceable=False)]) as pool:
-        futures = [pool.submit(job) for job in jobs("lost", "a")]
-        for future in futures:
+    worker = Fake(replaceable=False)
+    with WorkerPool([worker]) as pool:
+        futures = [pool.submit(job) for job in jobs("wait", "lost", "a")]
+        worker.go_on.set()
+        for future in futures[1:]:
             with pytest.raises(MleRlError, match="no other"):
                 future.result(timeout=60)
         with pytest.raises(MleRlError, match="no other"):
             pool.submit(*jobs("b"))
+
+
+def ask_from_another_thread(pool, job, answers):
+    """A callback that needs a thread which is just submitting, as one that holds a lock does."""
+
+    def submit():
+        with pytest.raises(MleRlError):
+            pool.submit(job)
+
+    def ask(future):
+        thread = threading.Thread(target=submit, daemon=True)
+        thread.start()
+        thread.join(5.0)
+        answers.append(not thread.is_alive())
+
+    return ask
+
+
+@pytest.mark.parametrize("end", ["close", "no worker left"])
+def test_who_hears_that_nothing_runs_any_more_may_wait_for_who_submits(jobs, end):
+    worker, answers = Fake(replaceable=False), []
+    pool = WorkerPool([worker])
+    pool.submit(*jobs("wait"))
+    worker.begun.wait()
+    lost = pool.submit(*jobs("lost"))
+    waiting = pool.submit(*jobs("a"))
+    waiting.add_done_callback(ask_from_another_thread(pool, *jobs("b"), answers))
+    if end == "no worker left":
+        worker.go_on.set()
+        with pytest.raises(MleRlError, match="no other"):
+            lost.result(timeout=60)
+    pool.close()
+    assert answers == [True]
 
 
 def test_another_worker_takes_over(jobs):

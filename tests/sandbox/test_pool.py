@@ -163,6 +163,19 @@ def test_a_killed_launcher_is_replaced_too(own_pool, world):
     wait_until(lambda: not running(server))
 
 
+def test_a_server_that_is_killed_while_it_starts_is_started_again(own_pool, world):
+    pool, find = own_pool
+    future = pool.submit(Job("import time; time.sleep(1); print('done')", world.public))
+    wait_until(future.running)
+    launcher = 0
+    for _ in range(4):
+        wait_until(lambda old=launcher: find() and find()[0] != old)
+        launcher = find()[0]
+        os.kill(launcher, signal.SIGKILL)
+    assert future.result().stdout == "done\n"
+    assert pool.run(Job("print(1)", world.public)).stdout == "1\n"
+
+
 def test_a_job_under_which_the_server_dies_twice_is_killed(own_pool, world):
     pool, _ = own_pool
     future = pool.submit(Job(SLEEP, world.public, limits=Limits(timeout_s=100.0)))
