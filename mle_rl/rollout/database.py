@@ -34,6 +34,7 @@ class Database:
 
     def __init__(self, path: str | Path, schema: str, kind: str):
         self.path = path
+        self._kind = kind
         self._lock = threading.Lock()
         self._owner = os.getpid()
         try:
@@ -50,21 +51,42 @@ class Database:
             ) from None
 
     def close(self) -> None:
-        """Close the file. Nothing is lost: every change is already on disk."""
+        """Close the file. Nothing is lost: every change is already in it."""
         with self._lock:
             self._connection.close()
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for questions; no other thread uses it meanwhile."""
+        """The connection, for questions; no other thread uses it meanwhile.
+
+        Raises:
+            MleRlError: The disk is full, the file is damaged or cannot be read or written, or
+                another process has held it for too long.
+        """
         if os.getpid() != self._owner:
             raise RuntimeError("A database was carried across a fork; open it in each process.")
         with self._lock:
-            yield self._connection
+            try:
+                yield self._connection
+            except sqlite3.DatabaseError as error:
+                # Broken rules of the schema and wrong calls are bugs of whoever writes here.
+                if type(error) not in (sqlite3.DatabaseError, sqlite3.OperationalError):
+                    raise
+                raise MleRlError(
+                    f"The {self._kind} {self.path} cannot be used any more ({error}): see that the "
+                    "disk has room, and that no other process holds the file or writes into it."
+                ) from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
-        """A change that happens as a whole or not at all."""
+        """A change that happens as a whole or not at all.
+
+        A process that is killed loses no change. A machine that fails loses none that was made
+        before the last :meth:`sync`; the file is whole in any case.
+
+        Raises:
+            MleRlError: See :meth:`connection`.
+        """
         with self.connection() as connection:
             cursor = connection.cursor()
             cursor.execute("BEGIN IMMEDIATE")
@@ -75,6 +97,17 @@ class Database:
                 if connection.in_transaction:
                     cursor.execute("ROLLBACK")
                 raise
+
+    def sync(self) -> None:
+        """Wait until every change so far would survive a power failure.
+
+        Raises:
+            MleRlError: See :meth:`connection`.
+        """
+        with self.connection() as connection:
+            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise sqlite3.OperationalError("database is locked")
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
