@@ -17,9 +17,10 @@ from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Protocol
 
+from mle_rl.errors import MleRlError
 from mle_rl.instrumentation import Instrumented, insert_by_syntax
 from mle_rl.records import Execution, Limits, Outcome, Program
-from mle_rl.rollout.executions import ExecutionStore
+from mle_rl.rollout.executions import ExecutionStore, machine_failed
 from mle_rl.sandbox import Job
 from mle_rl.sandbox.failures import NO_PROGRAM
 from mle_rl.tasks import Task, grade
@@ -53,6 +54,9 @@ class Environment:
         seed: Seeds the random generators that a program does not seed itself.
         executions: Every execution is recorded there.
         replay: A program that has been recorded there is not run again.
+
+    Raises:
+        MleRlError: ``replay`` without ``executions``.
     """
 
     def __init__(
@@ -66,6 +70,11 @@ class Environment:
         executions: ExecutionStore | None = None,
         replay: bool = False,
     ):
+        if replay and executions is None:
+            raise MleRlError(
+                "replay=True takes programs from recorded executions: give executions, an "
+                "ExecutionStore, or leave out replay."
+            )
         self.task = task
         self.pool = pool
         self.limits = limits or Limits()
@@ -129,6 +138,31 @@ class Environment:
             return execution, outcome
         kept = self.executions.put(job, self.task.fingerprint, execution, outcome)
         return kept if self.replay else (execution, outcome)
+
+
+def settled(environment: Environment, program: Program | None, running: Future[Result]) -> Result:
+    """Wait for a program that must have a result, as each sample of an evaluation must.
+
+    When its sandbox was killed, which says nothing about the program, it is submitted once more.
+
+    Args:
+        environment: Where it was submitted.
+        program: The program.
+        running: What `Environment.submit` returned.
+
+    Raises:
+        MleRlError: Its sandbox was killed again.
+    """
+    result = running.result()
+    if not machine_failed(result[0]):
+        return result
+    result = environment.submit(program).result()
+    if machine_failed(result[0]):
+        raise MleRlError(
+            "The sandbox was killed again and again under one program, so nothing is known of it: "
+            "see whether the machine runs out of memory, then evaluate again."
+        )
+    return result
 
 
 def _known(result: Result) -> Future[Result]:

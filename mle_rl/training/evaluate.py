@@ -16,7 +16,7 @@ import torch
 from mle_rl.agent import Archive, Policy, Solution
 from mle_rl.errors import MleRlError
 from mle_rl.records import PromptKind
-from mle_rl.rollout.environment import Environment
+from mle_rl.rollout.environment import Environment, settled
 from mle_rl.rollout.sampling import sample
 from mle_rl.training.assembly import sampling_settings
 from mle_rl.training.evaluation import Evaluation, Sample
@@ -73,7 +73,8 @@ def evaluate(
         seed: Of tokens and of the solutions drawn.
 
     Raises:
-        MleRlError: ``n`` is not positive, or there is no solution to improve.
+        MleRlError: ``n`` is not positive, there is no solution to improve, or a sandbox was killed
+            again and again.
     """
     if n < 1:
         raise MleRlError(f"An evaluation needs at least one sample, not {n}.")
@@ -88,7 +89,7 @@ def evaluate(
         programs = [policy.parse(row.ids) for row in rows]
         running += [(program, environment.submit(program)) for program in programs]
     samples = tuple(
-        Sample(kind, program, *future.result(), solution)
+        Sample(kind, program, *settled(environment, program, future), solution)
         for (program, future), solution in zip(running, shown, strict=True)
     )
     task = environment.task

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from mle_rl import MleRlError
 from mle_rl.records import Execution, Limits, Marker, Program
 from mle_rl.rollout import environment
-from mle_rl.rollout.environment import PROBLEMS, Environment
+from mle_rl.rollout.environment import PROBLEMS, Environment, settled
 from mle_rl.tasks import load_folder
 
 PROGRAM = Program("a plan", "import pandas as pd\n")
@@ -90,6 +91,11 @@ def test_a_bug_of_the_grader_is_raised(task, monkeypatch):
         Environment(task, Pool()).run(PROGRAM)
 
 
+def test_replay_without_a_file_of_executions_is_refused(task):
+    with pytest.raises(MleRlError, match="executions"):
+        Environment(task, Pool(), replay=True)
+
+
 def test_a_fault_of_the_sandbox_is_raised(task):
     class Broken:
         def submit(self, job):
@@ -111,3 +117,43 @@ def test_a_pool_that_closes_cancels(task):
 
     with pytest.raises(CancelledError):
         Environment(task, Closing()).run(PROGRAM)
+
+
+class Dying(Pool):
+    """Sandboxes are killed, twice each, under the first ``times`` programs."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.times = times
+
+    def submit(self, job):
+        killed = len(self.jobs) < self.times
+        ended = self.execution
+        if killed:
+            self.execution = replace(ended, status="killed", duration_s=0.0, submission=None)
+        try:
+            return super().submit(job)
+        finally:
+            self.execution = ended
+
+
+def test_a_program_whose_sandbox_was_killed_gets_another(task):
+    pool = Dying(times=1)
+    environment = Environment(task, pool)
+    _, outcome = settled(environment, PROGRAM, environment.submit(PROGRAM))
+    assert outcome.valid
+    assert len(pool.jobs) == 2
+
+
+def test_a_program_of_which_nothing_can_be_known_is_no_failed_program(task):
+    environment = Environment(task, Dying(times=2))
+    with pytest.raises(MleRlError, match="killed"):
+        settled(environment, PROGRAM, environment.submit(PROGRAM))
+
+
+def test_a_program_that_was_killed_for_what_it_did_is_not_run_again(task):
+    pool = Pool(status="killed")
+    environment = Environment(task, pool)
+    _, outcome = settled(environment, PROGRAM, environment.submit(PROGRAM))
+    assert not outcome.valid
+    assert len(pool.jobs) == 1

@@ -1,6 +1,7 @@
 """Best-of-k curves against brute force, and what an evaluation touches."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import combinations, product
 from types import SimpleNamespace
 
@@ -284,6 +285,26 @@ def test_the_two_kinds_draw_from_random_numbers_of_their_own(policy):
     assert [s.program.code for s in again.improved.samples] == second
     other = self_improve(policy, Environment(), 64, seed=1)
     assert [s.program.code for s in other.improved.samples] != second
+
+
+def test_a_killed_sandbox_is_no_failed_program(policy):
+    class Dying(Environment):
+        """Sandboxes are killed, twice each, under the first three programs."""
+
+        killed = 0
+
+        def submit(self, program):
+            future = super().submit(program)
+            if self.killed == 3:
+                return future
+            self.killed += 1
+            execution, outcome = future.result()
+            future = Future()
+            future.set_result((replace(execution, status="killed", duration_s=0.0), outcome))
+            return future
+
+    undisturbed = evaluate(policy, Environment(), 8)
+    assert evaluate(policy, Dying(), 8) == undisturbed
 
 
 @pytest.mark.parametrize(("n", "message"), [(0, "at least one sample"), (4, "archive is empty")])
