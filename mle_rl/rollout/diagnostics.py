@@ -158,8 +158,9 @@ def of_ledger(
 ) -> pd.DataFrame:
     """:func:`report` of a training run, from its ledger.
 
-    What was cancelled while it ran has no duration and is counted as dropped only. Time in queue is
-    that before execution; the ledger does not know when a batch was taken.
+    Durations are those of ``ledger.durations()``: what was dropped before its program began has
+    none and is counted as dropped only. Time in queue is that before execution; the ledger does not
+    know when a batch was taken.
 
     Args:
         ledger: A :class:`mle_rl.rollout.ledger.Ledger`.
@@ -170,12 +171,11 @@ def of_ledger(
     """
     rows = ledger.table()
     ended = rows[rows.duration_s.notna() & (rows.state != "rewound")]
-    decided = ended[ended.state.isin(["trained", "dropped"])]
-    trained = ended[ended.state == "trained"]
-    seconds = trained.duration_s.clip(lower=shortest_s).to_numpy()
+    trained = rows[rows.state == "trained"]
+    decided, seconds = (durations.clip(min=shortest_s) for durations in ledger.durations())
     return report(
         ledger.counts(),
-        decided.duration_s.clip(lower=shortest_s).to_numpy(),
+        decided,
         seconds,
         weights=None if weights is None else weights(seconds),
         objective=objective,

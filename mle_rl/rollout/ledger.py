@@ -69,8 +69,12 @@ class Ledger:
         self._database = Database(path, _SCHEMA, "ledger")
 
     def close(self) -> None:
-        """Close the file. Nothing is lost: every change is already on disk."""
+        """Close the file. Nothing is lost: every change is already in it."""
         self._database.close()
+
+    def sync(self) -> None:
+        """Wait until every change so far would survive a power failure, as a checkpoint must."""
+        self._database.sync()
 
     # ---- what happens to a rollout ---------------------------------------------------------------
 
@@ -119,10 +123,15 @@ class Ledger:
         with self._database.transaction() as cursor:
             self._change(cursor, "state = 'dropped', reason = ?", (reason,), id)
 
+    def ran_on(self, id: int, duration_s: float) -> None:
+        """Its program has ended, after it had been dropped."""
+        with self._database.transaction() as cursor:
+            self._change(cursor, "duration_s = ?", (duration_s,), id)
+
     # ---- what a resumed run needs ----------------------------------------------------------------
 
     def rewind(
-        self, *, in_flight: Sequence[int], ready: Sequence[int], next_id: int
+        self, *, in_flight: Sequence[int], ready: Sequence[int], next_id: int, now: float
     ) -> dict[int, Rollout]:
         """Go back to a checkpoint.
 
@@ -130,6 +139,8 @@ class Ledger:
             in_flight: Ids that were dispatched and not finished when it was written.
             ready: Ids that were finished and not trained on.
             next_id: The first id that had not been given to a rollout.
+            now: Clock of the run when it was written, which goes on from there. What finished
+                later is moved back in time to then, for nothing may end in the future.
 
         Returns:
             The rollouts of ``in_flight`` and ``ready`` by id. One that has an ``execution`` need
@@ -148,9 +159,11 @@ class Ledger:
                 self._change(
                     cursor,
                     "state = iif(outcome IS NULL, 'dispatched', 'finished'), reason = NULL,"
-                    " started_at = iif(outcome IS NULL, NULL, started_at),"
+                    " started_at = iif(outcome IS NULL, NULL,"
+                    "  max(dispatched_at, started_at - max(0, finished_at - ?))),"
+                    " finished_at = min(finished_at, ?),"
                     " trained_version = NULL, reward = NULL",
-                    (),
+                    (now, now),
                     id,
                 )
             restored = {id: _read(cursor, id) for id in wanted}
@@ -169,7 +182,7 @@ class Ledger:
 
     def rewind_to_start(self) -> None:
         """Go back to before the first step: a run that was killed before its first checkpoint."""
-        self.rewind(in_flight=(), ready=(), next_id=-1)
+        self.rewind(in_flight=(), ready=(), next_id=-1, now=0.0)
 
     # ---- questions -------------------------------------------------------------------------------
 
@@ -206,14 +219,50 @@ class Ledger:
             return pd.read_sql_query(query, connection)
 
     def durations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Execution times in seconds: of all programs that ended, and of those trained on."""
+        """Execution times in seconds: of all whose fate is decided, and of those trained on.
+
+        What has finished and waits for the learner is not decided; what was dropped before its
+        program began has no duration. Both columns are in the order of dispatch.
+        """
         with self._database.connection() as connection:
             rows = connection.execute(
                 "SELECT duration_s, state = 'trained' FROM rollouts"
-                " WHERE duration_s IS NOT NULL AND state != 'rewound'"
+                " WHERE duration_s IS NOT NULL AND state IN ('trained', 'dropped') ORDER BY row"
             ).fetchall()
         seconds, trained = np.array(rows, dtype=float).reshape(-1, 2).T
         return seconds, seconds[trained == 1]
+
+    def last_moments(self, versions: range, *, in_order_of_completion: bool) -> dict[int, float]:
+        """For the batch of each version: when a rollout had to have finished to be in it.
+
+        The end of the last one that was taken. In an order other than that of completion, one that
+        finished later, but before the batch was handed over, could still have come before others;
+        the last dispatch of that version, right before, tells when that was.
+        """
+        moments = (
+            "SELECT trained_version AS version, finished_at AS at FROM rollouts"
+            " WHERE state = 'trained'"
+        )
+        if not in_order_of_completion:
+            moments += (
+                " UNION ALL SELECT model_version, dispatched_at FROM rollouts"
+                " WHERE state != 'rewound'"
+            )
+        query = (
+            f"SELECT version, max(at) FROM ({moments})"
+            " WHERE version >= ? AND version < ? GROUP BY version"
+        )
+        with self._database.connection() as connection:
+            return dict(connection.execute(query, (versions.start, versions.stop)))
+
+    def starts(self, versions: range) -> list[tuple[int, float | None]]:
+        """Model version and start of all rollouts of these versions; None if it never began."""
+        with self._database.connection() as connection:
+            return connection.execute(
+                "SELECT model_version, started_at FROM rollouts"
+                " WHERE state != 'rewound' AND model_version >= ? AND model_version < ?",
+                (versions.start, versions.stop),
+            ).fetchall()
 
     def rollouts(self, state: str = "trained") -> list[Rollout]:
         """All rollouts in a state, in the order in which they were dispatched."""

@@ -2,15 +2,18 @@
 
 It drives the same :class:`~mle_rl.rollout.queue.RolloutQueue` as the simulation does, with the
 clock of the machine. The learner's thread dispatches and takes; workers report from threads of
-their own. Between the two there is one lock.
+their own. Between the two there is one lock, for queue and ledger; programs are instrumented,
+looked up and submitted without it.
 
 * A rollout waits here, not in the pool, until a worker is free. So its start is known to the
   millisecond, time in the queue is kept apart from execution time, and work that the queue drops
-  while it waits is never run.
+  while it waits, or that is too old by then, is never run.
 * A program that fails is an outcome. A failure of the grader or the ledger is not: it stops new
   starts and is raised in the learner's thread at its next call. A rollout whose sandbox was killed
-  under it is dropped as ``crashed``, and its place is given back.
-* A program that is already running when its rollout is dropped runs to its end and is forgotten.
+  under it is dropped as ``crashed``, and its place is given back. A pool that somebody closes
+  while the run goes on ends the run.
+* A program that is already running when its rollout is dropped runs to its end, and all that is
+  kept of it is how long it took.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from functools import partial
 
@@ -68,7 +71,7 @@ class LiveDriver:
         self._waiting: deque[int] = deque()
         self._running: set[int] = set()
         self._next_id = 0
-        self._starting = False
+        self._here = threading.local()
         self._closed = False
         self._failure: BaseException | None = None
 
@@ -110,6 +113,7 @@ class LiveDriver:
         """Sample and dispatch as many rollouts as the queue admits now; see :meth:`next_batch`."""
         with self._changed:
             self._raise_failure()
+            self.queue.expire(self.now(), version)
             room = self.queue.capacity(version)
             self._forget_dropped()
             ids = range(self._next_id, self._next_id + room)
@@ -125,7 +129,7 @@ class LiveDriver:
             self._next_id = ids.stop
             self._rollouts.update({rollout.id: rollout for rollout in rollouts})
             self._waiting.extend(ids)
-            self._start_waiting()
+        self._start_waiting()
 
     def counts(self) -> Counts:
         """Where every rollout is at this moment."""
@@ -143,13 +147,18 @@ class LiveDriver:
     # ---- saving ----------------------------------------------------------------------------------
 
     def state_dict(self) -> dict:
-        """What a resumed run needs beside the ledger; plain JSON."""
+        """What a resumed run needs beside the ledger; plain JSON.
+
+        The ledger is on disk for good when this returns: a state must not outlive its rollouts.
+        """
         with self._changed:
-            return {
+            state = {
                 "queue": self.queue.state_dict(),
                 "next_id": self._next_id,
                 "now": self.now(),
             }
+        self.ledger.sync()
+        return state
 
     def resume(self, state: Mapping) -> None:
         """Go on from a saved state: what was in flight is run again unless its result is known.
@@ -163,7 +172,10 @@ class LiveDriver:
             self._next_id = state["next_id"]
             self._clock_zero = self._clock() - state["now"]
             self._rollouts = self.ledger.rewind(
-                in_flight=in_flight, ready=self.queue.ready_ids(), next_id=self._next_id
+                in_flight=in_flight,
+                ready=self.queue.ready_ids(),
+                next_id=self._next_id,
+                now=state["now"],
             )
             for id in in_flight:
                 rollout = self._rollouts[id]
@@ -171,8 +183,42 @@ class LiveDriver:
                     self._waiting.append(id)
                 else:
                     self.queue.finish(id, self.now(), rollout.execution.status)
+            self.queue.expire(self.now())
             self._forget_dropped()
+        self._start_waiting()
+
+    # ---- internals, called without the lock ------------------------------------------------------
+
+    def _start_waiting(self) -> None:
+        """Give waiting rollouts to free workers, oldest first."""
+        if getattr(self._here, "starting", False):
+            return  # a result that is known at once reports from inside the loop below
+        self._here.starting = True
+        try:
+            while (rollout := self._next_started()) is not None:
+                self._execute(rollout).add_done_callback(partial(self._ended, rollout.id))
+        finally:
+            self._here.starting = False
+
+    def _next_started(self) -> Rollout | None:
+        with self._changed:
+            if not (self._waiting and self._room()) or self._closed or self._failure:
+                return None
+            return self._start(self._waiting.popleft())
+
+    def _ended(self, id: int, future: Future) -> None:
+        """A worker reports, in a thread of its own."""
+        try:
+            with self._changed:
+                self._running.discard(id)
+                if not self._closed:
+                    self._finish(id, *_result(future))
+                self._changed.notify_all()
             self._start_waiting()
+        except BaseException as error:  # a future would only log it; the learner must see it
+            with self._changed:
+                self._failure = self._failure or error
+                self._changed.notify_all()
 
     # ---- internals, called with the lock held ----------------------------------------------------
 
@@ -190,42 +236,23 @@ class LiveDriver:
                 "the rule."
             )
 
-    def _start_waiting(self) -> None:
-        """Give waiting rollouts to free workers, oldest first."""
-        if self._starting:  # a result that is known at once reports from inside the loop below
-            return
-        self._starting = True
-        try:
-            while self._waiting and self._room() and not (self._closed or self._failure):
-                self._start(self._waiting.popleft())
-        finally:
-            self._starting = False
-
     def _room(self) -> bool:
         return len(self._running) < self.queue.config.workers
 
-    def _start(self, id: int) -> None:
+    def _start(self, id: int) -> Rollout:
         now = self.now()
         self.queue.start(id, now)
         self.ledger.started(id, now)
         self._rollouts[id] = replace(self._rollouts[id], started_at=now)
         self._running.add(id)
-        self._execute(self._rollouts[id]).add_done_callback(partial(self._ended, id))
-
-    def _ended(self, id: int, future: Future) -> None:
-        """A worker reports, in a thread of its own."""
-        with self._changed:
-            self._running.discard(id)
-            try:
-                if id in self._rollouts and not (self._closed or future.cancelled()):
-                    self._finish(id, *future.result())
-                self._start_waiting()
-            except BaseException as error:  # a future would only log it; the learner must see it
-                self._failure = self._failure or error
-            self._changed.notify_all()
+        return self._rollouts[id]
 
     def _finish(self, id: int, execution: Execution, outcome: Outcome) -> None:
         now = self.now()
+        if id not in self._rollouts:  # dropped while it ran
+            if not machine_failed(execution):
+                self.ledger.ran_on(id, execution.duration_s)
+            return
         if machine_failed(execution):  # it says nothing about the program, so it pays nothing
             self.queue.crash(id, now)
             self._forget_dropped()
@@ -246,3 +273,13 @@ class LiveDriver:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+def _result(future: Future[tuple[Execution, Outcome]]) -> tuple[Execution, Outcome]:
+    try:
+        return future.result()
+    except CancelledError:
+        raise MleRlError(
+            "The pool that runs the programs was closed while the run goes on: keep it open until "
+            "the run has ended, then call again to go on from the last checkpoint."
+        ) from None

@@ -214,6 +214,25 @@ class RolloutQueue:
         self._tick(now)
         self._drop(self._leave(id), "crashed")
 
+    def expire(self, now: float, version: int = -1) -> None:
+        """Drops what waits for a worker and is too old already; what runs is judged when it ends.
+
+        For drivers that report every :meth:`start`: work that cannot be used is then not begun, and
+        its place is given back at once.
+
+        Args:
+            now: Seconds.
+            version: The learner's present model version, if it is news.
+        """
+        self._tick(now)
+        self._hear(version)
+        if self._oldest_usable <= 0:
+            return
+        waiting = [t for id, t in self._in_flight.items() if id not in self._running]
+        for ticket in sorted(waiting):
+            if ticket[1] < self._oldest_usable:
+                self._drop(self._leave(ticket[2]), "stale")
+
     def take(self, n: int, version: int, now: float) -> tuple[Hashable, ...] | None:
         """Hands out the next batch.
 

@@ -48,8 +48,8 @@ GLOSSARY = {
     # ---- who got into the batch
     "staleness_mean": "Mean number of batches between sampling and training.",
     "staleness_max": "Largest of the same.",
-    "duration_ks": "Kolmogorov-Smirnov distance between durations of all programs that ran and of "
-    "those trained on, so far; 0 is no selection by duration.",
+    "duration_ks": "Kolmogorov-Smirnov distance between durations of all programs trained on or "
+    "dropped so far and of those trained on; 0 is no selection by duration.",
     "weights_ess_share": "Effective sample size of the duration weights, as a share of the batch.",
     "weights_max": "Largest duration weight; the mean is 1.",
     "dispatched": "Rollouts dispatched so far.",
@@ -95,7 +95,7 @@ class History:
 
     def begin(self, batch: Batch, driver: Counts, ledger: Ledger) -> None:
         """A batch is about to be trained on."""
-        durations, trained = ledger.durations()
+        decided, trained = ledger.durations()
         before = self.rows[-1] if self.rows else {}
         self._open = {
             "step": batch.version + 1,
@@ -105,9 +105,7 @@ class History:
             **self._scores(batch.rollouts, before),
             **_times(batch),
             **_selection(batch),
-            "duration_ks": ks_distance(
-                durations.clip(min=SHORTEST_S), trained.clip(min=SHORTEST_S)
-            ),
+            "duration_ks": ks_distance(decided.clip(min=SHORTEST_S), trained.clip(min=SHORTEST_S)),
             **_where_they_are(driver, ledger.counts()),
         }
 

@@ -55,7 +55,7 @@ def test_rewinding_opens_what_the_lost_steps_closed(ledger, rollout, result):
     for id in (1, 2):
         finish(ledger, rollout(id), result)
     ledger.trained([rollout(2)], version=0)
-    checkpoint = {"in_flight": [0], "ready": [1], "next_id": 3}
+    checkpoint = {"in_flight": [0], "ready": [1], "next_id": 3, "now": 2.5}
 
     ledger.dispatched([rollout(3)])
     finish(ledger, rollout(0), result)
@@ -78,9 +78,47 @@ def test_rewinding_opens_what_the_lost_steps_closed(ledger, rollout, result):
 def test_an_interrupted_execution_is_to_be_run_again(ledger, rollout):
     ledger.dispatched([rollout(0)])
     ledger.started(0, 1.0)
-    restored = ledger.rewind(in_flight=[0], ready=[], next_id=1)
+    restored = ledger.rewind(in_flight=[0], ready=[], next_id=1, now=1.0)
     assert restored[0].started_at is None
     assert restored[0].execution is None
+
+
+@pytest.mark.parametrize(
+    ("now", "times"), [(2.0, (0.5, 2.0)), (1.2, (0.0, 1.2)), (9.0, (1.0, 2.5))]
+)
+def test_what_is_known_has_not_ended_after_the_resumed_clock(ledger, rollout, result, now, times):
+    """The clock goes back to the checkpoint: it took as long, and its end is in the past."""
+    ledger.dispatched([rollout(0)])
+    finish(ledger, rollout(0), result)
+    restored = ledger.rewind(in_flight=[0], ready=[], next_id=1, now=now)[0]
+    assert (restored.started_at, restored.finished_at) == pytest.approx(times)
+    assert restored.execution.duration_s == 1.0
+
+
+def test_durations_are_those_of_rollouts_whose_fate_is_decided(ledger, rollout, result):
+    """Of five that ended one is trained on, one dropped, one aborted; two still wait."""
+    ledger.dispatched([rollout(id) for id in range(6)])
+    for id in (0, 1, 3, 4):
+        execution, outcome = result(id, duration_s=id + 1.0)
+        ledger.finished(replace(rollout(id), execution=execution, outcome=outcome))
+    ledger.trained([replace(rollout(0), reward=1.0)], version=0)
+    ledger.dropped(1, "stale")
+    ledger.dropped(2, "aborted")
+    ledger.dropped(5, "aborted")  # had not begun
+    ledger.ran_on(2, 30.0)
+    decided, trained = ledger.durations()
+    assert (decided.tolist(), trained.tolist()) == ([1.0, 2.0, 30.0], [1.0])
+
+
+def test_the_file_alone_holds_what_was_synced(tmp_path, rollout):
+    """A write-ahead log that a power failure takes away takes nothing that a checkpoint needs."""
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.dispatched([rollout(0)])
+    ledger.sync()
+    ledger.dispatched([rollout(1)])
+    (tmp_path / "after.sqlite").write_bytes((tmp_path / "ledger.sqlite").read_bytes())
+    assert [r.id for r in Ledger(tmp_path / "after.sqlite").rollouts("dispatched")] == [0]
+    ledger.close()
 
 
 def test_rewinding_to_the_start_leaves_nothing_open(ledger, rollout, result):
@@ -101,7 +139,7 @@ def test_rewinding_to_the_start_leaves_nothing_open(ledger, rollout, result):
 def test_a_checkpoint_of_another_run_is_refused_and_changes_nothing(ledger, rollout, checkpoint):
     ledger.dispatched([rollout(0)])
     with pytest.raises(MleRlError, match="one and the same run"):
-        ledger.rewind(**checkpoint)
+        ledger.rewind(**checkpoint, now=0.0)
     assert ledger.counts().in_flight == 1
 
 
@@ -140,7 +178,7 @@ def test_a_file_that_is_no_ledger_is_one_sentence(tmp_path):
 
 
 def test_a_run_is_reported_like_a_simulation(ledger, rollout, result):
-    """Four ended, three trained on; the slow one was dropped, one still runs."""
+    """Three trained on, a slow one dropped; one still runs and one waits for the learner."""
     seconds = [1.0, 2.0, 3.0, 40.0]
     ledger.dispatched([rollout(id) for id in range(5)])
     for id, duration in enumerate(seconds):
@@ -154,6 +192,8 @@ def test_a_run_is_reported_like_a_simulation(ledger, rollout, result):
         )  # fmt: skip
     ledger.trained([replace(rollout(id), reward=0.0) for id in range(3)], version=2)
     ledger.dropped(3, "stale")
+    ledger.dispatched([rollout(5)])
+    finish(ledger, rollout(5), result)  # may yet be trained on
     table = diagnostics.of_ledger(ledger, workers=4, weights=lambda d: d).value
     assert table["KS distance"] == 0.25
     assert table["included: tenth 1"] == "100.0%"
@@ -164,4 +204,4 @@ def test_a_run_is_reported_like_a_simulation(ledger, rollout, result):
     assert table["dropped: stale"] == 1
     assert table["in flight"] == 1
     assert table["conserved"] == "yes"
-    assert table["busy: workers"] == f"{46 / (4 * 40.5):.0%}"
+    assert table["busy: workers"] == f"{47 / (4 * 40.5):.0%}"

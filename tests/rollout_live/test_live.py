@@ -1,6 +1,7 @@
 """The live driver with workers whose every move the test decides."""
 
 import threading
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
@@ -158,7 +159,6 @@ def test_a_failed_grader_is_raised_and_paid_to_nobody(driver, workers, sampler, 
 
 def test_results_known_at_once_need_no_deep_stack(ledger, result, rollout):
     """Replay: thousands of results in a row, each reporting from inside its own start."""
-    from concurrent.futures import Future
 
     def known(item):
         future = Future()
@@ -183,13 +183,22 @@ def test_stale_rollouts_are_dropped_and_never_started(workers, ledger, sampler):
     driver = LiveDriver(RolloutQueue(rule), workers, ledger)
     driver.dispatch(0, sampler)
     workers.end(0)
-    assert [r.id for r in driver.next_batch(1, 0, sampler)] == [0]
-    workers.end(1)  # sampled by version 0, and so is the rest
+    batch = driver.next_batch(1, 0, sampler)
+    assert [r.id for r in batch] == [0]
+    ledger.trained(batch, 0)
     sampler.version = 1
-    driver.dispatch(1, sampler)
-    assert "stale" in ledger.counts().dropped
+    driver.dispatch(1, sampler)  # 1 runs, 2 and 3 wait, all sampled by version 0
+    assert ledger.counts().dropped == {"stale": 2}, "what runs is judged when it has ended"
+    saved = driver.state_dict()
+    workers.end(1)
+    assert workers.started == [0, 1, 4]
+    assert ledger.counts().dropped == driver.counts().dropped == {"stale": 3}
     assert ledger.counts().conserved
     assert driver.counts().conserved
+    workers.started.clear()
+    LiveDriver(RolloutQueue(rule), workers, ledger).resume(saved)
+    assert workers.started == [4], "nor is it run again"
+    assert ledger.counts().conserved
 
 
 def test_aborted_rollouts_that_wait_are_never_run(workers, ledger, sampler):
@@ -203,9 +212,62 @@ def test_aborted_rollouts_that_wait_are_never_run(workers, ledger, sampler):
     assert sorted(workers.started) == [0, 1, 2, 3]
     driver.next_batch(2, 0, sampler)
     assert ledger.counts().dropped == {"aborted": 4}
-    end_all(workers)  # 2 and 3 run to their end and are forgotten
+    end_all(workers)  # 2 and 3 run to their end
     assert sorted(workers.started) == [0, 1, 2, 3]
     assert ledger.counts().conserved
+    known = ledger.table().set_index("id").duration_s.notna()
+    assert known.to_list() == [True] * 4 + [False] * 2, "who was aborted is known by duration"
+
+
+def test_a_pool_that_somebody_closes_ends_the_run(workers, ledger, sampler):
+    """The learner would wait for ever for programs that nobody runs."""
+    rule = admission(ordering="completion", order_window=None)
+    driver = LiveDriver(RolloutQueue(rule), workers, ledger)
+    driver.dispatch(0, sampler)
+    workers.futures.pop(0).cancel()
+    end_all(workers)
+    with pytest.raises(MleRlError, match="pool"):
+        driver.next_batch(BATCH, 0, sampler)
+
+
+def test_a_pool_that_is_closed_after_the_run_is_no_failure(driver, workers, sampler):
+    driver.dispatch(0, sampler)
+    driver.close()
+    for id in sorted(workers.futures):
+        workers.futures.pop(id).cancel()
+    driver.dispatch(0, sampler)
+    assert workers.started == [0, 1]
+
+
+def test_others_go_on_while_a_program_is_prepared(ledger, sampler):
+    """Parsing, instrumenting and looking up a record take time; nobody is to wait for them."""
+    answered = []
+
+    def execute(rollout):
+        other = threading.Thread(target=driver.counts, daemon=True)
+        other.start()
+        other.join(5.0)
+        answered.append(not other.is_alive())
+        return Future()
+
+    driver = LiveDriver(RolloutQueue(admission()), execute, ledger)
+    driver.dispatch(0, sampler)
+    assert answered == [True, True]
+
+
+def test_a_program_that_cannot_be_started_ends_the_run(workers, ledger, sampler):
+    """In a worker's thread, where nobody would hear of it."""
+
+    def execute(rollout):
+        if rollout.id == 2:
+            raise ZeroDivisionError("a bug of the instrumentation")
+        return workers(rollout)
+
+    driver = LiveDriver(RolloutQueue(admission()), execute, ledger)
+    driver.dispatch(0, sampler)
+    workers.end(0)
+    with pytest.raises(ZeroDivisionError, match="a bug of the instrumentation"):
+        driver.next_batch(BATCH, 0, sampler)
 
 
 def test_a_rule_that_can_give_no_batch_is_a_sentence(workers, ledger, sampler, result):
