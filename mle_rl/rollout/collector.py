@@ -27,7 +27,8 @@ from mle_rl.errors import MleRlError
 from mle_rl.records import Program, Rollout
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.assignment import Assignment
-from mle_rl.rollout.inclusion import drop_stale_probability
+from mle_rl.rollout.environment import settled
+from mle_rl.rollout.kept import kept_probability
 from mle_rl.rollout.live import LiveDriver
 from mle_rl.rollout.sampling import SamplingSettings, sample
 
@@ -92,8 +93,13 @@ class RolloutCollector:
             self.assignments[rollout.task].remember(rollout)
         if self.on_batch is not None:
             self.on_batch(batch)
+        columns = self._columns(batch.rollouts)
+        config = self.driver.queue.config
+        if config.staleness == "drop":
+            kept = kept_probability(self.driver.ledger, config, batch.rollouts, self.version)
+            columns["inclusion"] = kept.tolist()
         self.version += 1
-        return self._columns(batch.rollouts)
+        return columns
 
     # ---- a batch for training --------------------------------------------------------------------
 
@@ -148,7 +154,7 @@ class RolloutCollector:
 
     def _columns(self, rollouts: Sequence[Rollout]) -> dict[str, list]:
         """What TRL requires, and the columns that rewards, weights and baselines are read from."""
-        columns = {
+        return {
             "prompt_ids": [list(r.prompt_ids) for r in rollouts],
             "completion_ids": [list(r.completion_ids) for r in rollouts],
             "logprobs": [list(r.logprobs) for r in rollouts],
@@ -161,19 +167,6 @@ class RolloutCollector:
             "valid": [r.outcome.valid for r in rollouts],
             "stages": [list(r.outcome.stages) for r in rollouts],
         }
-        if self.driver.queue.config.staleness == "drop":
-            columns["inclusion"] = self._inclusion(rollouts)
-        return columns
-
-    def _inclusion(self, rollouts: Sequence[Rollout]) -> list[float]:
-        """Probability that the queue keeps a rollout of this latency, from the mean update time.
-
-        Latency, not duration: waiting for a worker makes a rollout as stale as running does.
-        """
-        update_s = self.driver.now() / (self.version + 1)
-        latency_s = [r.finished_at - r.dispatched_at for r in rollouts]
-        staleness = self.driver.queue.config.max_staleness
-        return drop_stale_probability(latency_s, staleness, update_s).tolist()
 
     # ---- TRL's evaluation ------------------------------------------------------------------------
 
@@ -187,9 +180,10 @@ class RolloutCollector:
         running = [self.assignments[r.task].environment.submit(r.program) for r in rollouts]
         finished = []
         for rollout, future in zip(rollouts, running, strict=True):
-            execution, outcome = future.result()
-            done = replace(rollout, finished_at=0.0, execution=execution, outcome=outcome)
-            paid = self.assignments[rollout.task].reward(done, self.reward_weights)
+            assignment = self.assignments[rollout.task]
+            execution, outcome = settled(assignment.environment, rollout.program, future)
+            done = replace(rollout, execution=execution, outcome=outcome)
+            paid = assignment.reward(done, self.reward_weights)
             finished.append(replace(done, reward=paid))
         return self._columns(finished)
 

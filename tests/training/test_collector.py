@@ -216,6 +216,38 @@ def test_evaluation_leaves_training_alone(make):
         torch.testing.assert_close(ours, twin, atol=1e-4, rtol=1e-4)
 
 
+def killed(submit, times):
+    """Sandboxes are killed, twice each, under the first ``times`` programs."""
+
+    def submit_or_kill(program):
+        nonlocal times
+        times -= 1
+        future = submit(program)
+        if times < 0:
+            return future
+        execution = Execution("killed", "", "", 0.0, 0.0, 1.0, "limits")
+        future = Future()
+        future.set_result((execution, Outcome((), False)))
+        return future
+
+    return submit_or_kill
+
+
+def test_evaluation_takes_a_killed_sandbox_for_no_failed_program(make):
+    trainer, collector = make()
+    environment, prompts = collector.assignments["one"].environment, ["-"] * 40
+    submit = environment.submit
+    trainer.model.eval()
+    undisturbed = collector(prompts, trainer)["reward"]
+    assert max(undisturbed) > min(undisturbed), "some are valid"
+    environment.submit = killed(submit, times=40)
+    assert collector(prompts, trainer)["reward"] == undisturbed
+    assert len(environment.ran) == 3 * 40
+    environment.submit = killed(submit, times=41)
+    with pytest.raises(MleRlError, match="killed again"):
+        collector(prompts, trainer)
+
+
 def test_another_temperature_is_refused(make):
     trainer, _ = make(temperature=0.7)
     with pytest.raises(MleRlError, match="temperature"):
