@@ -97,8 +97,9 @@ def drop_stale_probability(durations_s, max_staleness: int, update_s: float) -> 
     """P(kept) of a rollout of length D, updates every tau: ``clip(eta + 1 - D/tau, 0, 1)``.
 
     A rollout begins at a uniform moment of an update interval, so it is ``floor(u + D / tau)``
-    versions old at the end, u uniform on [0, 1). Nothing is dropped if and only if every duration
-    is at most ``eta tau``.
+    versions old at the end, u uniform on [0, 1). A learner that dispatches only between its updates
+    gives other moments; live runs estimate, see :mod:`mle_rl.rollout.kept`. Nothing is dropped if
+    and only if every duration is at most ``eta tau``.
 
     Args:
         durations_s: Any shape.

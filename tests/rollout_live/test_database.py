@@ -49,22 +49,40 @@ def test_a_file_that_another_process_holds_is_a_sentence(notes):
     other.close()
 
 
-def test_a_reader_that_holds_the_log_is_a_sentence(notes):
+def test_sync_writes_into_the_log_and_waits_for_the_disk(notes):
+    """A commit under FULL makes what came before it durable; a commit of nothing would not."""
+    write(notes)
+    log, statements = notes.path.with_name("notes.sqlite-wal"), []
+    before = log.stat().st_size
+    with notes.connection() as connection:
+        connection.set_trace_callback(statements.append)
+    notes.sync()
+    assert log.stat().st_size > before
+    full, *_, write_, normal = statements
+    assert (full, normal) == ("PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL")
+    assert write_.startswith("PRAGMA user_version =")
+
+
+def test_a_reader_does_not_hold_up_sync_and_a_writer_does(notes):
     write(notes)
     other = sqlite3.connect(notes.path, isolation_level=None)
     other.execute("BEGIN")
     other.execute("SELECT * FROM notes").fetchall()
     write(notes, "b")
+    notes.sync()
+    other.execute("COMMIT")
+    other.execute("BEGIN IMMEDIATE")
     with pytest.raises(MleRlError, match=r"book of notes .* locked"):
         notes.sync()
-    other.execute("COMMIT")
-    notes.sync()
+    other.execute("ROLLBACK")
+    write(notes, "c")
     other.close()
 
 
 def test_a_question_to_a_broken_file_is_a_sentence(notes):
     write(notes)
-    notes.sync()
+    with notes.connection() as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     with open(notes.path, "r+b") as file:
         file.seek(4096)
         file.write(b"no page of a database" * 300)

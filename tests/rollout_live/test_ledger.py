@@ -110,17 +110,6 @@ def test_durations_are_those_of_rollouts_whose_fate_is_decided(ledger, rollout, 
     assert (decided.tolist(), trained.tolist()) == ([1.0, 2.0, 30.0], [1.0])
 
 
-def test_the_file_alone_holds_what_was_synced(tmp_path, rollout):
-    """A write-ahead log that a power failure takes away takes nothing that a checkpoint needs."""
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.dispatched([rollout(0)])
-    ledger.sync()
-    ledger.dispatched([rollout(1)])
-    (tmp_path / "after.sqlite").write_bytes((tmp_path / "ledger.sqlite").read_bytes())
-    assert [r.id for r in Ledger(tmp_path / "after.sqlite").rollouts("dispatched")] == [0]
-    ledger.close()
-
-
 def test_rewinding_to_the_start_leaves_nothing_open(ledger, rollout, result):
     ledger.dispatched([rollout(0), rollout(1)])
     finish(ledger, rollout(0), result)

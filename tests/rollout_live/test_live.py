@@ -171,7 +171,9 @@ def test_results_known_at_once_need_no_deep_stack(ledger, result, rollout):
     assert len(batch) == 2000
 
 
-def test_stale_rollouts_are_dropped_and_never_started(workers, ledger, sampler):
+@pytest.fixture
+def stale(workers, ledger, sampler):
+    """Version 1 has dispatched 4 and 5; 1 to 3 are of version 0 and of no use, and 1 runs."""
     rule = QueueConfig(
         workers=1,
         batch_size=1,
@@ -187,18 +189,25 @@ def test_stale_rollouts_are_dropped_and_never_started(workers, ledger, sampler):
     assert [r.id for r in batch] == [0]
     ledger.trained(batch, 0)
     sampler.version = 1
-    driver.dispatch(1, sampler)  # 1 runs, 2 and 3 wait, all sampled by version 0
+    driver.dispatch(1, sampler)
+    return driver
+
+
+def test_stale_rollouts_are_dropped_and_never_started(stale, workers, ledger):
     assert ledger.counts().dropped == {"stale": 2}, "what runs is judged when it has ended"
-    saved = driver.state_dict()
     workers.end(1)
     assert workers.started == [0, 1, 4]
-    assert ledger.counts().dropped == driver.counts().dropped == {"stale": 3}
+    assert ledger.counts().dropped == stale.counts().dropped == {"stale": 3}
     assert ledger.counts().conserved
-    assert driver.counts().conserved
+    assert stale.counts().conserved
+
+
+def test_a_resumed_run_does_not_run_again_what_is_stale(stale, workers, ledger):
     workers.started.clear()
-    LiveDriver(RolloutQueue(rule), workers, ledger).resume(saved)
-    assert workers.started == [4], "nor is it run again"
-    assert ledger.counts().conserved
+    resumed = LiveDriver(RolloutQueue(stale.queue.config), workers, ledger)
+    resumed.resume(stale.state_dict())
+    assert workers.started == [4]
+    assert ledger.counts().dropped == resumed.counts().dropped == {"stale": 3}
 
 
 def test_aborted_rollouts_that_wait_are_never_run(workers, ledger, sampler):
@@ -268,6 +277,19 @@ def test_a_program_that_cannot_be_started_ends_the_run(workers, ledger, sampler)
     workers.end(0)
     with pytest.raises(ZeroDivisionError, match="a bug of the instrumentation"):
         driver.next_batch(BATCH, 0, sampler)
+
+
+def test_a_state_does_not_outlive_its_rollouts(driver, workers, sampler, ledger, monkeypatch):
+    """All that a state names is on disk for good before anybody writes the state."""
+    durable = set()
+
+    def sync():
+        durable.update(r.id for r in ledger.rollouts("started") + ledger.rollouts("dispatched"))
+
+    monkeypatch.setattr(ledger, "sync", sync)
+    driver.dispatch(0, sampler)
+    state = driver.state_dict()
+    assert durable == {id for _, _, id in state["queue"]["in_flight"]} == set(range(2 * BATCH))
 
 
 def test_a_rule_that_can_give_no_batch_is_a_sentence(workers, ledger, sampler, result):
