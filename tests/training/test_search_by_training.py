@@ -1,22 +1,14 @@
 """Reinforcement learning as a method of search: what of a run counts within a budget."""
 
-import importlib.util
+import shutil
 import time
-from pathlib import Path
 
 import pytest
+import small_run
 
-from mle_rl.agent import Policy
 from mle_rl.rollout.ledger import Ledger
-from mle_rl.sandbox import LocalPool
 from mle_rl.search.budget import Budget
 from mle_rl.search.reinforcement import ENDLESS, configuration, learn, trace
-
-_spec = importlib.util.spec_from_file_location(
-    "small_run", Path(__file__).with_name("small_run.py")
-)
-small_run = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(small_run)
 
 SET_UP_S = 5.0
 BATCH = 8
@@ -31,17 +23,6 @@ class Clock:
         return time.monotonic() + self.added_s
 
 
-@pytest.fixture(scope="module")
-def pool():
-    with LocalPool(1, "limits") as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def policy(make_llama, tokenizer):
-    return small_run.writer(Policy("minute", make_llama(), tokenizer, "chat", 6))
-
-
 def learnt(run_dir, policy, pool, on_step=None):
     """Trials and steps of a run whose budget of 1,000 s is over after the second update."""
     clock = Clock()
@@ -53,16 +34,17 @@ def learnt(run_dir, policy, pool, on_step=None):
         steps.append(row["step"])
         if on_step:
             on_step()
-        clock.added_s = 0.0 if len(steps) == 1 else 2000.0
+        if len(steps) == 2:
+            clock.added_s = 2000.0
 
     config = small_run.settings(run_dir, steps=ENDLESS, checkpoint_every=50)
     return learn(config, policy, pool, budget, step), steps
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory, policy, pool):
+def finished(tmp_path_factory, make_policy, pool):
     run_dir = tmp_path_factory.mktemp("search") / "rl-0"
-    trials, steps = learnt(run_dir, policy, pool)
+    trials, steps = learnt(run_dir, make_policy(), pool)
     with_ledger = Ledger(run_dir / "rollouts.sqlite")
     table = with_ledger.table()
     with_ledger.close()
@@ -106,9 +88,11 @@ def test_a_search_never_goes_on_with_an_earlier_run(finished, tmp_path, policy, 
     def interrupt():
         raise KeyboardInterrupt
 
+    run_dir = tmp_path / "rl-0"
+    shutil.copytree(finished[3], run_dir)  # with a checkpoint to go on from
     with pytest.raises(KeyboardInterrupt):
-        learnt(tmp_path / "rl-0", policy, pool, interrupt)
-    trials, steps = learnt(tmp_path / "rl-0", policy, pool)
+        learnt(run_dir, policy, pool, interrupt)
+    trials, steps = learnt(run_dir, policy, pool)
     assert steps == [1, 2, 3]
     assert min(trial.number for trial in trials) == 0
     assert [t.program for t in trials[:BATCH]] == [t.program for t in finished[0][:BATCH]]
