@@ -56,22 +56,23 @@ class PretrainConfig:
 
 def new_model(config: PretrainConfig) -> LlamaForCausalLM:
     """A Llama with random weights; input and output embeddings are one matrix."""
-    torch.manual_seed(config.seed)
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=config.vocabulary,
-            hidden_size=config.hidden,
-            intermediate_size=config.feed_forward,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            num_key_value_heads=config.heads,
-            max_position_embeddings=config.context,
-            tie_word_embeddings=True,
-            pad_token_id=0,
-            eos_token_id=1,
-            bos_token_id=None,
-        )
+    settings = LlamaConfig(
+        vocab_size=config.vocabulary,
+        hidden_size=config.hidden,
+        intermediate_size=config.feed_forward,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.heads,
+        max_position_embeddings=config.context,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=None,
     )
+    # Initial weights are drawn from the global generator; the caller gets it back as it was.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        return LlamaForCausalLM(settings)
 
 
 def encode(tokenizer: PreTrainedTokenizerFast, example: Example) -> list[int]:

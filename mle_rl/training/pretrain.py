@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,7 @@ from transformers import PreTrainedTokenizerFast
 from mle_rl.agent.corpus import examples
 from mle_rl.agent.grammar import TaskShape
 from mle_rl.agent.policy import Policy
-from mle_rl.agent.tokenizer import train_tokenizer
+from mle_rl.agent.tokenizer import load_tokenizer, train_tokenizer
 from mle_rl.errors import MleRlError
 from mle_rl.training.next_token import (
     IGNORED,
@@ -34,6 +35,7 @@ from mle_rl.training.next_token import (
     schedule,
     update,
 )
+from mle_rl.training.surroundings import threads
 
 
 def new_tokenizer(config: PretrainConfig, shapes: Sequence[TaskShape]) -> PreTrainedTokenizerFast:
@@ -58,12 +60,16 @@ def pretrain(
         The policy and its history: step, loss (nats per token), tokens seen, wall-clock seconds.
 
     Raises:
-        MleRlError: The folder holds a run with other settings.
+        MleRlError: The folder holds a run with other settings, or a damaged file.
     """
-    torch.set_num_threads(config.threads)
+    with threads(config.threads):
+        return _pretrain(shapes, config, folder, progress)
+
+
+def _pretrain(shapes, config, folder, progress):
     folder.mkdir(parents=True, exist_ok=True)
     _check_settings(folder / "config_pretrain.json", config)
-    tokenizer = _tokenizer(folder, config, shapes)
+    tokenizer = _tokenizer(folder / "tokenizer.json", config, shapes)
     model = new_model(config)
     optimizer = new_optimizer(model, config)
     history = _restore(folder / "checkpoint.pt", model, optimizer)
@@ -104,24 +110,25 @@ def save_policy(policy: Policy, folder: Path) -> None:
 
 
 def _check_settings(file: Path, config: PretrainConfig) -> None:
-    written = json.loads(file.read_text()) if file.is_file() else None
-    if written is not None and written != asdict(config):
-        changed = sorted(key for key, value in asdict(config).items() if written.get(key) != value)
-        raise MleRlError(
-            f"{file.parent} holds a pre-training with other settings ({', '.join(changed)}). "
-            "Choose another folder, or delete that one to start again."
-        )
-    file.write_text(json.dumps(asdict(config), indent=2) + "\n")
+    if file.is_file():
+        with _damage_as_sentence(file):
+            written = dict(json.loads(file.read_text(encoding="utf-8")))
+        wanted = asdict(config)
+        if changed := sorted(key for key in wanted if written.get(key) != wanted[key]):
+            raise MleRlError(
+                f"{file.parent} holds a pre-training with other settings ({', '.join(changed)}). "
+                "Choose another folder, or delete that one to start again."
+            )
+    file.write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
 
 def _tokenizer(
-    folder: Path, config: PretrainConfig, shapes: Sequence[TaskShape]
+    file: Path, config: PretrainConfig, shapes: Sequence[TaskShape]
 ) -> PreTrainedTokenizerFast:
-    from mle_rl.agent.tokenizer import load_tokenizer
-
-    if not (folder / "tokenizer.json").is_file():
-        new_tokenizer(config, shapes).backend_tokenizer.save(str(folder / "tokenizer.json"))
-    return load_tokenizer(folder)
+    if not file.is_file():
+        new_tokenizer(config, shapes).backend_tokenizer.save(str(file))
+    with _damage_as_sentence(file):
+        return load_tokenizer(file.parent)
 
 
 def _checkpoint(file: Path, model, optimizer, history: list[dict]) -> None:
@@ -136,7 +143,21 @@ def _checkpoint(file: Path, model, optimizer, history: list[dict]) -> None:
 def _restore(file: Path, model, optimizer) -> list[dict]:
     if not file.is_file():
         return []
-    state = torch.load(file, weights_only=True)
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    return state["history"]
+    with _damage_as_sentence(file):
+        state = torch.load(file, weights_only=True)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        return state["history"]
+
+
+@contextmanager
+def _damage_as_sentence(file: Path) -> Iterator[None]:
+    try:
+        yield
+    # Three libraries read these files, and the tokenizer's raises nothing narrower.
+    except Exception as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise MleRlError(
+            f"{file} cannot be read ({said}): restore it, or delete {file.parent} to start the "
+            "pre-training again."
+        ) from None

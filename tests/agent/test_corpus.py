@@ -11,7 +11,7 @@ from mle_rl import MleRlError
 from mle_rl.agent import load_policy, parse_completion
 from mle_rl.agent.corpus import SKILL_SHARES, example, examples
 from mle_rl.agent.grammar import TaskShape
-from mle_rl.training.next_token import PretrainConfig, batches, encode
+from mle_rl.training.next_token import PretrainConfig, batches, encode, new_model
 from mle_rl.training.novice import novice
 from mle_rl.training.pretrain import new_tokenizer, pretrain, save_policy
 
@@ -97,6 +97,32 @@ def test_an_interrupted_training_goes_on_from_its_checkpoint(tmp_path, monkeypat
     monkeypatch.setattr(module, "_checkpoint", kept)
     _, history = pretrain(SHAPES, MINUTE, tmp_path, progress=False)
     assert list(history.step) == list(range(1, 13))
+
+
+@pytest.mark.parametrize("harm", ["cut", "emptied", "of another kind"])
+@pytest.mark.parametrize("name", ["config_pretrain.json", "checkpoint.pt", "tokenizer.json"])
+def test_a_damaged_file_is_a_sentence(tmp_path, name, harm):
+    pretrain(SHAPES, MINUTE, tmp_path, progress=False)
+    damaged = tmp_path / name
+    content = damaged.read_bytes()
+    left = {"cut": content[: len(content) // 2], "emptied": b"", "of another kind": b"[1]"}
+    damaged.write_bytes(left[harm])
+    with pytest.raises(MleRlError, match=f"{name} cannot be read") as raised:
+        pretrain(SHAPES, MINUTE, tmp_path, progress=False)
+    assert "\n" not in str(raised.value)
+
+
+def test_pretraining_leaves_the_process_as_it_was(tmp_path):
+    """Threads, and the global random numbers of whoever calls."""
+    torch.set_num_threads(2)
+    before = torch.get_rng_state()
+    policy, _ = pretrain(SHAPES, MINUTE, tmp_path, progress=False)
+    assert torch.get_num_threads() == 2
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(MINUTE.seed)
+    same = type(policy.model)(policy.model.config).state_dict()
+    start = new_model(MINUTE).state_dict()
+    assert all(torch.equal(start[name], same[name]) for name in start)
 
 
 def test_a_novice_is_another_policy_and_leaves_the_first_as_it_was(tmp_path):
