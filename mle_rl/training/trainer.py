@@ -25,6 +25,7 @@ token ids. Read here: ``duration_s``, ``group``, ``task`` and ``inclusion``; see
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -67,6 +68,7 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
         super().__init__(*args, **kwargs)
         self.weighting = weighting or DurationWeighting()
         self.reward_rate = RewardRate()
+        self._warned_of_rate = False
         self.behaviour_ratio = behaviour_ratio
         self.length_buckets = length_buckets
         for problem in contradictions(self):
@@ -85,6 +87,12 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
             return output
         if self.behaviour_ratio and "sampling_per_token_logps" in output:
             output["old_per_token_logps"] = output["sampling_per_token_logps"]
+        elif self.behaviour_ratio and self.rollout_func is not None:
+            raise MleRlError(
+                "The rollout function gave no logprobs, so there is no policy that sampled to take "
+                "the ratio against: return the log-probability of every token when it was sampled, "
+                "or set behaviour_ratio=False."
+            )
         rewards = self._rewards()
         if self.weighting.charge_time:
             rewards = self._charged(rewards, inputs)
@@ -110,6 +118,14 @@ class DurationAwareGRPOTrainer(GRPOTrainer):
         durations = self._durations(inputs).to(rewards)
         scored = ~rewards.isnan()
         rho = self.reward_rate.update(rewards[scored], durations[scored])
+        if rho < 0 and not self._warned_of_rate:
+            self._warned_of_rate = True
+            warnings.warn(
+                f"Time is charged at {rho:.3g} per second, and what is negative is paid: slow "
+                "failures pay until the mean reward is positive. Set failure to 0 and use a scale "
+                "without negative scores ('percentile'), or leave out charge_time.",
+                stacklevel=2,
+            )
         self._metrics["train"]["reward_rate"].append(rho)
         return reward_rate_advantages(rewards, durations, rho)
 

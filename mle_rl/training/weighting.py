@@ -29,7 +29,12 @@ class DurationWeighting:
     """Smaller probabilities of being kept count as this: bias for less variance."""
 
     charge_time: bool = False
-    """Charge every second what a second has earned so far, rho = E[R] / E[D] (reward rate)."""
+    """Charge every second what a second has earned so far, rho = E[R] / E[D] (reward rate).
+
+    E[(R - rho D) g] = E[D] grad(E[R] / E[D]) holds for either sign of rho. As long as rewards are
+    negative in the mean, rho is, and the rate rises with every second that a program takes: slow
+    failures pay. Without negative rewards (``failure=0``, ``score_scale="percentile"``) this cannot
+    be; otherwise the trainer warns when it happens."""
 
     def __post_init__(self):
         if self.scheme not in get_args(Scheme):

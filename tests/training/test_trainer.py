@@ -128,6 +128,7 @@ def test_unequal_durations_change_the_parameters(make_llama, tokenizer, config):
 
 def gradient_after_one_step(model, tokenizer, args, rollouts, **options):
     """Gradient of TRL's loss, read from plain gradient descent with step 1."""
+    options = {"behaviour_ratio": rollouts.logprobs is not None} | options
     before = copy.deepcopy(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda _: 1.0)
@@ -212,16 +213,21 @@ def test_a_constant_added_to_all_rewards_changes_nothing(make_llama, tokenizer, 
 
 
 def test_charged_time_is_worth_what_a_second_earns(make_llama, tokenizer, config):
-    """A = R - rho D with rho = mean R / mean D, which already has mean 0."""
+    """A = R - rho D with rho = mean R / mean D, which already has mean 0.
+
+    Rho is negative here: the gradient is still that of E[R] / E[D], and whoever trains is told.
+    """
     completions = some_completions()
     rollouts = Replayed(completions, reward=REWARDS, duration_s=DURATIONS)
-    found = gradient_after_one_step(
-        make_llama(),
-        tokenizer,
-        config(**PLAIN),
-        rollouts,
-        weighting=DurationWeighting(charge_time=True),
-    )
+    with pytest.warns(UserWarning, match="slow failures pay") as warned:
+        found = gradient_after_one_step(
+            make_llama(),
+            tokenizer,
+            config(**PLAIN),
+            rollouts,
+            weighting=DurationWeighting(charge_time=True),
+        )
+    assert len([w for w in warned if "slow failures" in str(w.message)]) == 1
     rho = sum(REWARDS) / sum(DURATIONS)
     charged = [r - rho * d for r, d in zip(REWARDS, DURATIONS, strict=True)]
     expected = gradient_by_hand(make_llama(), completions, charged, [1.0] * ROWS)
@@ -299,6 +305,7 @@ def test_weights_have_mean_one_over_the_generation_batch(make_llama, tokenizer, 
         reward=stored_reward,
         rollout_func=rollouts,
         weighting=PAPER,
+        behaviour_ratio=False,
     )
     assert len(seen) == 4
     assert torch.cat(seen).mean().item() == pytest.approx(1.0, abs=1e-6)
@@ -345,6 +352,20 @@ def test_inconsistent_sampling_is_refused(make_llama, tokenizer, config, changes
             config(**changes),
             prompts(),
             rollout_func=Replayed(some_completions()),
+        )
+
+
+def test_a_ratio_against_nobody_is_refused(make_llama, tokenizer, config):
+    """It would be 1 for stale rollouts too, and nothing would say so."""
+    with pytest.raises(MleRlError, match="no logprobs.*behaviour_ratio=False"):
+        trained(
+            DurationAwareGRPOTrainer,
+            make_llama(),
+            tokenizer,
+            config(),
+            prompts(),
+            reward=stored_reward,
+            rollout_func=Replayed(some_completions(), reward=REWARDS),
         )
 
 
