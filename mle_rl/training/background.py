@@ -41,7 +41,7 @@ async def train_in_thread(
         print("Interrupted: the run ends after this batch.", flush=True)
         controls.stop = True
         done = len((await run).history)
-        controls.stop = False  # the same controls may go on with the run
+        controls.stop = False  # the run may have ended before it was asked to
         raise MleRlError(
             f"Training was interrupted after step {done}; train again with the same settings to go "
             "on from there."

@@ -10,8 +10,8 @@ settings goes on from the last checkpoint, or returns at once if the run has end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +36,8 @@ from mle_rl.training.assembly import assign, grpo_config, sampling_settings
 from mle_rl.training.config import TrainConfig
 from mle_rl.training.folder import claimed, has_ended, save_policy
 from mle_rl.training.history import History, progress_line
-from mle_rl.training.surroundings import quiet_libraries, threads
+from mle_rl.training.reference import readable
+from mle_rl.training.surroundings import quiet_libraries, refuse_several_processes, threads
 
 
 @dataclass
@@ -47,7 +48,8 @@ class Controls:
     """Reward weights from the next batch on."""
 
     stop: bool = False
-    """End the run after this batch, with a checkpoint."""
+    """End the run after this batch, with a checkpoint. It is asked of one run: when that has ended,
+    for whatever reason, this is False again, and the same controls may go on with it."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,14 @@ def train(
 
     Raises:
         MleRlError: A task, policy or tier that does not exist, a folder that cannot be written or
-            holds another run; or the run was interrupted (Ctrl-C) and can be gone on with.
+            holds another run; it was started as one of several processes; or the run was
+            interrupted (Ctrl-C) and can be gone on with.
     """
+    refuse_several_processes()
     controls = controls or Controls(config.rewards)
     on_step = on_step or partial(_print_some, steps=config.steps)
     with (
+        _stopping_once(controls),
         claimed(config, peft_config),
         threads(config.learner_threads),
         quiet_libraries(),
@@ -112,6 +117,14 @@ def train(
             counts=ledger.counts(),
             run_dir=config.run_dir,
         )
+
+
+@contextmanager
+def _stopping_once(controls: Controls) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        controls.stop = False
 
 
 def _train(config, policy, pool, ledger, controls, on_step, peft_config, opened: ExitStack) -> None:
@@ -201,21 +214,25 @@ class _Run:
         from mle_rl.training.callbacks import RunCallback
         from mle_rl.training.trainer import DurationAwareGRPOTrainer
 
-        config = self.config
-        trainer = DurationAwareGRPOTrainer(
-            model=self.policy.model,
-            reward_funcs=rollout_reward,
-            args=grpo_config(config, self.collector.sampling),
-            # TRL wants prompts to loop over; the collector takes its own from the prompt sources.
-            train_dataset=Dataset.from_dict({"prompt": ["/".join(config.tasks)] * config.steps}),
-            processing_class=self.policy.tokenizer,
-            rollout_func=self.collector,
-            peft_config=peft_config,
-            weighting=config.weighting,
-            behaviour_ratio=config.ratio != "none",
-            length_buckets=config.length_buckets,
-            callbacks=[RunCallback(self)],
-        )
+        config, model = self.config, self.policy.model
+        # TRL wants prompts to loop over; the collector takes its own from the prompt sources.
+        prompts = Dataset.from_dict({"prompt": ["/".join(config.tasks)] * config.steps})
+        # With adapters TRL measures from the model without them, which is where training starts.
+        referred = config.kl > 0 and peft_config is None
+        with readable(model, config.run_dir) if referred else nullcontext():
+            trainer = DurationAwareGRPOTrainer(
+                model=model,
+                reward_funcs=rollout_reward,
+                args=grpo_config(config, self.collector.sampling),
+                train_dataset=prompts,
+                processing_class=self.policy.tokenizer,
+                rollout_func=self.collector,
+                peft_config=peft_config,
+                weighting=config.weighting,
+                behaviour_ratio=config.ratio != "none",
+                length_buckets=config.length_buckets,
+                callbacks=[RunCallback(self)],
+            )
         trainer.remove_callback(PrinterCallback)
         return trainer
 

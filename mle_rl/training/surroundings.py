@@ -1,4 +1,4 @@
-"""What a run changes in its process while it lasts, and gives back afterwards."""
+"""The process of a run: alone, and with what the run changes given back afterwards."""
 
 from __future__ import annotations
 
@@ -6,6 +6,23 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from mle_rl.errors import MleRlError
+
+
+def refuse_several_processes() -> None:
+    """One process has the workers, the queue and the ledger of a run.
+
+    Raises:
+        MleRlError: A launcher (torchrun, accelerate) started this as one of several.
+    """
+    world = os.environ.get("WORLD_SIZE", "")
+    if world not in ("", "1"):
+        raise MleRlError(
+            f"WORLD_SIZE is {world}, but a run trains in one process, which has its workers and "
+            "its ledger: start it with python alone, or give DurationAwareGRPOTrainer a rollout "
+            "function of your own, for TRL trains on several processes."
+        )
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from mle_rl.agent import load_policy
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.queue import QueueConfig
-from mle_rl.training import checkpoint
+from mle_rl.training import checkpoint, run
 from mle_rl.training.by_task import history_by_task
 from mle_rl.training.history import GLOSSARY
 from mle_rl.training.run import Controls, train
@@ -162,9 +162,9 @@ OVER_PROVISION = {
 )
 def test_rules_that_drop_rollouts_train_and_account_for_them(tmp_path, policy, pool, rule, reason):
     """Stopped half-way and gone on with, so that dropped ones are not opened again."""
-    stopped = Controls(RewardWeights(), stop=True)
     config = settings(tmp_path / "run", steps=4, **rule)
-    for controls in (stopped, stopped, None):
+    for stop in (True, True, False):
+        controls = Controls(RewardWeights(), stop=stop)
         result = train(config, policy=policy, pool=pool, controls=controls, on_step=quiet)
     assert [len(ids) for ids in trained_ids(tmp_path / "run")] == [BATCH] * 4
     assert result.history.staleness_max.max() <= 1
@@ -238,6 +238,53 @@ def test_reward_weights_take_effect_at_the_next_step(tmp_path, policy, pool):
     anchored = (second.reward_score - baseline) / (best - baseline)
     assert second.reward.tolist() == pytest.approx(anchored.tolist())
     assert table.trained_version.max() == 1, "stopped when asked to"
+
+
+def test_a_run_that_was_stopped_goes_on_to_its_end_with_the_same_controls(tmp_path, policy, pool):
+    """Running the cell again goes on with the run: the stop was asked of the run that it ended."""
+    config = settings(tmp_path / "run")
+    controls = Controls(config.rewards)
+
+    def stop(row):
+        controls.stop = True
+
+    stopped = train(config, policy=policy, pool=pool, controls=controls, on_step=stop)
+    assert stopped.history.step.tolist() == [1]
+    assert not controls.stop
+    result = train(config, policy=policy, pool=pool, controls=controls, on_step=quiet)
+    assert result.history.step.tolist() == [1, 2, 3, 4]
+
+
+def test_a_run_that_failed_was_stopped_too(tmp_path):
+    (tmp_path / "run").write_text("a file")
+    controls = Controls(RewardWeights(), stop=True)
+    with pytest.raises(MleRlError, match="cannot be used"):
+        train(settings(tmp_path / "run"), controls=controls)
+    assert not controls.stop
+
+
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["another file", "no file"])
+def test_the_divergence_is_measured_from_the_policy_that_training_started_from(
+    tmp_path, policy, pool, make_llama, monkeypatch, elsewhere
+):
+    """TRL would read it from the file that the model once came from."""
+    if elsewhere:
+        make_llama(seed=1).save_pretrained(tmp_path / "other")
+        policy.model.config._name_or_path = str(tmp_path / "other")
+    made = []
+    make = run._Run._make_trainer
+    monkeypatch.setattr(
+        run._Run, "_make_trainer", lambda self, peft: made.append(make(self, peft)) or made[0]
+    )
+    config = settings(tmp_path / "run", steps=2, kl=0.1)
+    result = train(config, policy=policy, pool=pool, on_step=quiet)
+    reference = parameters(made[0].ref_model)
+    assert torch.equal(reference, parameters(policy.model))
+    assert not torch.equal(parameters(result.policy.model), reference)
+    assert not list((tmp_path / "run").glob("reference*"))
+    assert made[0].model.config._name_or_path == policy.model.config._name_or_path
+    first = made[0].state.log_history[0]
+    assert first["kl"] == pytest.approx(0.0, abs=1e-6), "nothing had been learnt yet"
 
 
 def test_adapters_train_and_base_weights_do_not(tmp_path, policy, pool):
@@ -400,6 +447,15 @@ def test_unknown_names_list_what_exists(tmp_path, policy):
         pool=Unused(),
     )
     one_sentence(settings(tmp_path / "b", policy="huge"), "no policy 'huge'.*tiny", pool=Unused())
+
+
+def test_several_processes_are_refused_before_anything_is_written(tmp_path, monkeypatch):
+    """Each would have workers and a ledger of its own in the same folder."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    one_sentence(settings(tmp_path / "run"), "WORLD_SIZE is 2.*one process")
+    assert not (tmp_path / "run").exists()
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    one_sentence(settings(tmp_path / "run", policy="huge"), "no policy 'huge'", pool=Unused())
 
 
 def test_corrupt_weights(tmp_path, policy):
