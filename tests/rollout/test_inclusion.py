@@ -120,6 +120,7 @@ CASES = [
         TWO,
         lambda w, _: inclusion.window(w, 12.0),
         inverse_duration,
+        batch_size=150,  # about what a window yields
     ),
     Case(
         "window, noise",
@@ -127,6 +128,7 @@ CASES = [
         FOUR,
         lambda w, _: inclusion.window(w, 15.0),
         inverse_duration,
+        batch_size=150,  # about what a window yields
     ),
     Case(
         "over-provision, abort",
