@@ -167,11 +167,16 @@ def test_a_server_that_is_killed_while_it_starts_is_started_again(own_pool, worl
     pool, find = own_pool
     future = pool.submit(Job("import time; time.sleep(1); print('done')", world.public))
     wait_until(future.running)
-    launcher = 0
-    for _ in range(4):
-        wait_until(lambda old=launcher: find() and find()[0] != old)
-        launcher = find()[0]
-        os.kill(launcher, signal.SIGKILL)
+    killed = []
+
+    def kill_another() -> bool:
+        for launcher in find()[:1]:  # none for a moment, between the old one and the new one
+            if launcher not in killed:
+                os.kill(launcher, signal.SIGKILL)
+                killed.append(launcher)
+        return len(killed) == 4
+
+    wait_until(kill_another)
     assert future.result().stdout == "done\n"
     assert pool.run(Job("print(1)", world.public)).stdout == "1\n"
 
