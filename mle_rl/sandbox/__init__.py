@@ -44,6 +44,8 @@ Not covered
   kernel bounds processes too: exactly with namespaces, far above the limit without. Root is bound
   by no such number: programs that keep it (below) are ended by the watch alone, which runs at
   real-time priority then. A container without that right should have a limit of its own.
+- What pipes and Unix sockets hold in the kernel is nobody's memory: about 0.2 MiB for each of the
+  at most 512 descriptors of a process.
 - Data handed to programs by hard links inside the public folder: what is there is public.
 - With ``isolated`` through Landlock alone: names and sizes of files can be seen, not contents.
 - Without namespaces, daemons of a program outlive it if somebody kills the launcher itself.
