@@ -111,7 +111,8 @@ def test_a_damaged_file_is_one_sentence(tmp_path, damage):
 def test_the_figure_has_a_panel_per_task_and_its_numbers():
     samples = {name: table([None, between(name, 0.5, 0.4)] * 3) for name in (LOWER, HIGHER)}
     fig, curves = headroom.draw_headroom(samples)
-    assert [axis.get_title().splitlines()[0] for axis in fig.axes] == [LOWER, HIGHER]
+    titles = [axis.get_title(loc=plt.rcParams["axes.titlelocation"]) for axis in fig.axes]
+    assert [title.splitlines()[0] for title in titles] == [LOWER, HIGHER]
     assert "2 of 2 tasks" in fig.get_suptitle()
     assert set(curves.task) == set(samples)
     assert curves.k.max() == 6
