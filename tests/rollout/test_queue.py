@@ -332,3 +332,23 @@ def test_contradictions_are_refused_with_a_sentence(settings, sentence):
     text = str(error.value)
     assert text[-1] == "."
     assert "\n" not in text
+
+
+def test_what_waits_and_is_too_old_can_be_dropped_before_it_runs():
+    """0 runs, 1 and 2 wait; nobody is held up by those that are gone."""
+    rule = {"staleness": "drop", "max_staleness": 0, "ordering": "window", "order_window": 1}
+    q = queue(workers=1, batch_size=1, max_in_flight=3, **rule)
+    for id in (0, 1, 2):
+        q.dispatch(id, 0, 0.0)
+    q.start(0, 0.0)
+    q.expire(1.0)
+    assert q.capacity(0) == 0, "of use until the learner has gone on"
+    q.expire(2.0, version=1)
+    assert q.drain_dropped() == ((1, "stale"), (2, "stale"))
+    assert q.capacity(1) == 2
+    q.dispatch(3, 1, 2.0)
+    assert not q.finish(0, 3.0)
+    q.start(3, 3.0)
+    q.finish(3, 4.0)
+    assert q.take(1, 1, 4.0) == (3,)
+    assert q.counts.conserved
