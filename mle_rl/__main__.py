@@ -100,7 +100,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _tasks(options: argparse.Namespace) -> None:
     from mle_rl import tasks
+    from mle_rl.tasks.loading import default_data_dir
 
+    for name in tasks.names():
+        if not (default_data_dir() / name).exists():
+            print(f"building {name}", file=sys.stderr, flush=True)
+        tasks.load(name)
     table = tasks.describe().drop(columns=["programs", "best_program"])
     print(table.to_string(index=False, float_format="{:.4g}".format))
 
@@ -131,6 +136,9 @@ def _record(options: argparse.Namespace, folder: Path) -> None:
     from mle_rl.sandbox import LocalPool
     from mle_rl.training.headroom import record_samples
 
+    for name, value in (("samples", options.samples), ("workers", options.workers)):
+        if value < 1:
+            raise MleRlError(f"--{name} is {value}; give at least 1.")
     limit_threads(1)
     chosen = [tasks.load(name) for name in options.task or tasks.names()]
     policy = load_policy(options.policy)

@@ -27,6 +27,10 @@ WorkerRule = Literal["renewal", "sticky", "per_task"]
 class QueueConfig:
     """Which rollouts are started, and which of those that finish are trained on.
 
+    The shortest one names how old a rollout may be, since by default nothing is dropped::
+
+        QueueConfig(workers=8, batch_size=64, max_staleness=1)
+
     Attributes:
         workers: Rollouts that can execute at the same time.
         batch_size: Rollouts that one learner update consumes.

@@ -9,6 +9,7 @@ import pytest
 
 from mle_rl import MleRlError, __main__
 from mle_rl.__main__ import main
+from mle_rl.records import Limits
 
 
 def _fails(monkeypatch, error: BaseException) -> None:
@@ -62,6 +63,23 @@ def test_an_unknown_notebook_lists_those_that_exist(capsys):
     shown = capsys.readouterr().err
     assert "'77'" in shown
     assert "00_start_here" in shown
+
+
+def test_what_is_built_on_first_use_is_named_while_it_is_built(tmp_path, monkeypatch, capsys):
+    from mle_rl.tasks import loading
+
+    monkeypatch.setattr(loading, "default_data_dir", lambda: tmp_path)
+    monkeypatch.setattr("mle_rl.tasks.names", lambda: ("terrain-height",))
+    for said in ("building terrain-height\n", ""):
+        main(["tasks"])
+        assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("option", ["--samples", "--workers"])
+def test_nothing_is_loaded_for_a_number_that_cannot_be_meant(option, capsys, monkeypatch):
+    monkeypatch.setattr("mle_rl.tasks.load", None)
+    assert main(["headroom", option, "0"]) == 2
+    assert f"{option} is 0; give at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["steps", "=3", "a-b=3"])
@@ -153,7 +171,12 @@ def test_a_comparison_that_cannot_be_is_one_sentence(changes, message, tmp_path,
     assert len(shown.splitlines()) == 1
 
 
-def test_a_comparison_writes_rows_table_and_figure_and_is_not_repeated(tmp_path, capsys):
+def test_a_comparison_writes_rows_table_and_figure_and_is_not_repeated(
+    tmp_path, capsys, monkeypatch
+):
+    # The limit of comparisons is seconds, which other work on the machine can use up.
+    patient = Limits(timeout_s=50.0)
+    monkeypatch.setattr("mle_rl.search.settings.Limits", lambda timeout_s: patient)
     out = tmp_path / "out"
     command = ["compare", "--task", "doctor-visits", "--seconds", "60", "--methods", "default"]
     command += ["--out", str(out)]
