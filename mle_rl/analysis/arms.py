@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from mle_rl.analysis.figures import OKABE_ITO
 from mle_rl.analysis.learning import entitle
@@ -48,6 +49,7 @@ def plot_arms(
             axis.plot(runs, lw=0.6, alpha=0.6, **look)
             axis.plot(runs.mean(axis=1), lw=2, label=arm, **look)
         axis.set(xlabel="updates", ylabel=label)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0, 0].legend()
     entitle(fig, title, dict(zip(curves.arm, curves.objective, strict=True)))
     return fig, curves[["arm", "seed", "date", "objective", "step", *labels]]
