@@ -13,7 +13,6 @@ and is never done again; one that was interrupted starts afresh, for half a budg
 from __future__ import annotations
 
 import csv
-import fcntl
 import hashlib
 import json
 import os
@@ -24,7 +23,7 @@ from pathlib import Path
 from mle_rl.agent.family import NO_MODEL, model_family
 from mle_rl.errors import MleRlError
 from mle_rl.search.loop import Trial
-from mle_rl.training.folder import write_whole
+from mle_rl.training.folder import hold, write_whole
 
 SEARCHES, WORK = "searches", "work"
 """Folders of a comparison, see above."""
@@ -121,13 +120,11 @@ def claimed(folder: Path) -> Iterator[None]:
             "another, or give yourself permission to write there."
         ) from None
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise MleRlError(
-                f"Another process is comparing in {folder}: wait until it ends, end it, or choose "
-                "another folder."
-            ) from None
+        hold(
+            lock,
+            f"Another process is comparing in {folder}: wait until it ends, end it, or choose "
+            "another folder.",
+        )
         yield
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from mle_rl.errors import MleRlError
 from mle_rl.training.config import TrainConfig
@@ -39,7 +39,11 @@ def claimed(config: TrainConfig, peft_config: Any = None) -> Iterator[None]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock = opened.enter_context((folder / "lock").open("w"))
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hold(
+                lock,
+                f"Another process is training in {folder}: wait until it ends, end it, or give "
+                "this run a folder of its own.",
+            )
             if not settings.exists():
                 write_whole(settings, wanted)
             if settings.read_text(encoding="utf-8") != wanted:
@@ -47,11 +51,6 @@ def claimed(config: TrainConfig, peft_config: Any = None) -> Iterator[None]:
                     f"{folder} holds a run with other settings (see settings.txt there): give this "
                     "run a folder of its own, or delete that one."
                 )
-        except BlockingIOError:
-            raise MleRlError(
-                f"Another process is training in {folder}: wait until it ends, end it, or give "
-                "this run a folder of its own."
-            ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise MleRlError(
                 f"The folder of the run, {folder}, cannot be used ({error}): choose another "
@@ -86,6 +85,18 @@ def save_policy(config: TrainConfig, model, tokenizer, steps: int) -> None:
         folder.replace(before)
     part.replace(folder)
     shutil.rmtree(before, ignore_errors=True)
+
+
+def hold(file: TextIO, otherwise: str) -> None:
+    """Lock an open file; the lock goes with the process, however it ends.
+
+    Raises:
+        MleRlError: Another process holds it; the message is ``otherwise``.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise MleRlError(otherwise) from None
 
 
 def write_whole(path: Path, text: str) -> None:

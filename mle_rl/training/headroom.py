@@ -9,7 +9,6 @@ sampled and run again.
 from __future__ import annotations
 
 import csv
-import fcntl
 import hashlib
 import json
 import time
@@ -33,7 +32,7 @@ from mle_rl.rollout.environment import Environment
 from mle_rl.rollout.executions import machine_failed
 from mle_rl.rollout.sampling import sample
 from mle_rl.training.assembly import sampling_settings
-from mle_rl.training.folder import write_whole
+from mle_rl.training.folder import hold, write_whole
 from mle_rl.training.surroundings import threads
 
 CHUNK = 64
@@ -138,12 +137,7 @@ def _claimed(folder: Path, file: Path, settings: str) -> Iterator[TextIO]:
             "give yourself permission to write there."
         ) from None
     with table:
-        try:
-            fcntl.flock(table, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise MleRlError(
-                f"Another process records {file.name}: wait until it ends, or end it."
-            ) from None
+        hold(table, f"Another process records {file.name}: wait until it ends, or end it.")
         if not beside.is_file():
             write_whole(beside, settings)
         if beside.read_text(encoding="utf-8") != settings:

@@ -1,25 +1,18 @@
 """Recording samples: nothing is redone, nothing is lost, and an interruption leaves no trace."""
 
 import hashlib
-import importlib.util
 from concurrent.futures import Future
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+import small_run
 
 from mle_rl import MleRlError
 from mle_rl.agent import Policy
 from mle_rl.analysis.headroom import read_table
 from mle_rl.records import Execution, Limits, Outcome
 from mle_rl.training.headroom import CHUNK, record_samples
-
-_spec = importlib.util.spec_from_file_location(
-    "small_run", Path(__file__).with_name("small_run.py")
-)
-small_run = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(small_run)
 
 SAMPLES = 2 * CHUNK + 20
 
