@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="NAME",
-        help="of default, grammar, rl, smollm2, static, tree; default: all",
+        help="of default, grammar, rl, smollm2, static, tree (default: these), evolution",
     )
     compare.add_argument("--out", type=Path, help="folder; default: among the profile's results")
     compare.add_argument("--profile", choices=PROFILES, help="default: MLE_RL_PROFILE, else quick")

@@ -24,6 +24,7 @@ LOOKS = {
     "smollm2": ("purple", (0, (5, 1, 1, 1, 1, 1))),
     "grammar": ("green", ":"),
     "default": ("black", (0, (1, 3))),
+    "evolution": ("orange", (0, (7, 2))),
 }
 """Colour and line style of each method."""
 

@@ -16,7 +16,7 @@ from mle_rl.errors import MleRlError
 from mle_rl.notebook import Run, limit_threads, shown_path
 from mle_rl.search import recorded
 from mle_rl.search.compare import compare
-from mle_rl.search.methods import METHODS
+from mle_rl.search.methods import COMPARED
 from mle_rl.search.settings import Settings
 from mle_rl.search.summary import equal_time, over_seeds
 
@@ -36,14 +36,14 @@ def run(
         task: Id of the competition.
         seconds: Budget of each search.
         seeds: One search per method and seed.
-        methods: Names in `METHODS`; all if empty.
+        methods: Names in `mle_rl.search.methods.METHODS`; `COMPARED` if empty.
         folder: Instead of the one in the results folder.
     """
     limit_threads(1)
     mpl.use("agg")
     settings = Settings(task=task, seconds=seconds)
     folder = folder or recorded.comparison_folder(profile, task)
-    compare(settings, folder, methods=methods or tuple(METHODS), seeds=seeds)
+    compare(settings, folder, methods=methods or COMPARED, seeds=seeds)
     found = recorded.read(folder)
     written = Run("compare", profile, folder)
     print(write(found, written).to_string(index=False, float_format="{:.4g}".format))

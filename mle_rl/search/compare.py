@@ -26,7 +26,7 @@ from mle_rl.rollout.environment import Environment
 from mle_rl.sandbox import LocalPool
 from mle_rl.search import record, recorded
 from mle_rl.search.budget import Budget
-from mle_rl.search.methods import METHODS, Start
+from mle_rl.search.methods import COMPARED, METHODS, Start
 from mle_rl.search.progress import Progress
 from mle_rl.search.settings import Settings, differences
 from mle_rl.tasks import Task
@@ -46,7 +46,7 @@ def compare(
     settings: Settings,
     folder: Path,
     *,
-    methods: Sequence[str] = tuple(METHODS),
+    methods: Sequence[str] = COMPARED,
     seeds: Sequence[int] = (0,),
     report: Report = say,
 ) -> pd.DataFrame:

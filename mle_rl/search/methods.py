@@ -17,6 +17,7 @@ from mle_rl.agent import Policy, task_shape
 from mle_rl.rollout.environment import Environment
 from mle_rl.search import fixed
 from mle_rl.search.budget import Budget
+from mle_rl.search.evolution import evolution
 from mle_rl.search.loop import Proposals, Trial, search
 from mle_rl.search.settings import Settings
 from mle_rl.tasks import Task
@@ -62,11 +63,13 @@ class Method:
         label: For people.
         run: Searches until the budget is used up, or there is nothing more to do.
         policy: What is loaded for it.
+        asked_for: Whether it is left out unless somebody names it.
     """
 
     label: str
     run: Callable[[Start], None]
     policy: str | None = None
+    asked_for: bool = False
 
 
 def _reinforcement_learning(start: Start) -> None:
@@ -103,6 +106,12 @@ def _random_search(start: Start) -> None:
     start.run(fixed.random_search(task_shape(start.task), rng), waiting=1)
 
 
+def _evolution(start: Start) -> None:
+    rng = np.random.default_rng(start.seed)
+    shape, higher = task_shape(start.task), start.task.higher_is_better
+    start.run(evolution(shape, rng, higher_is_better=higher), waiting=1)
+
+
 def _default(start: Start) -> None:
     start.run(fixed.once(fixed.default_program(task_shape(start.task))), waiting=0)
 
@@ -114,5 +123,9 @@ METHODS = {
     "smollm2": Method("static SmolLM2-135M, best of n", _best_of_n, "smollm2-135m"),
     "grammar": Method("random search over the grammar", _random_search),
     "default": Method("scikit-learn's defaults", _default),
+    "evolution": Method("evolution over the grammar", _evolution, asked_for=True),
 }
 """The methods by name."""
+
+COMPARED = tuple(name for name, method in METHODS.items() if not method.asked_for)
+"""Those that are compared unless somebody names others."""
