@@ -117,15 +117,15 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _headroom(options: argparse.Namespace) -> None:
-    from mle_rl.analysis import headroom
+    from mle_rl.analysis import headroom, samples
 
-    folder = options.folder or headroom.headroom_folder()
+    folder = options.folder or samples.headroom_folder()
     if not options.report:
         try:
             _record(options, folder)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Interrupted; call again to go on from here.") from None
-    print(headroom.report(headroom.read_samples(folder)))
+    print(headroom.report(samples.read_samples(folder)))
 
 
 def _record(options: argparse.Namespace, folder: Path) -> None:

@@ -1,10 +1,11 @@
 """The records that travel along the path, from a program to a trained rollout.
 
-Plain frozen dataclasses without behaviour. Times are in seconds (``_s``), memory in MiB (``_mb``).
+Plain frozen dataclasses. Times are in seconds (``_s``), memory in MiB (``_mb``).
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -30,6 +31,11 @@ class Program:
 
     plan: str
     code: str
+
+    @property
+    def digest(self) -> str:
+        """First 12 digits of the SHA-256 of the code: equal programs have equal ones."""
+        return hashlib.sha256(self.code.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,13 @@
 """Is anything left to win? Many samples of a policy before training, beside the best known program.
 
-The samples come from files that ``python -m mle_rl headroom`` records, one row per sample. "Best
-known" is the best reference program of the leaderboard, chosen like everything else by the reward
-split: a floor of what can be reached, written by hand, not a proven optimum.
+The samples come from files that ``python -m mle_rl headroom`` records, one row per sample. The best
+known program is that of `mle_rl.analysis.known`: a reference program, or what a long search found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import nan
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,21 +16,9 @@ from matplotlib.figure import Figure
 
 from mle_rl import tasks
 from mle_rl.analysis.figures import OKABE_ITO
+from mle_rl.analysis.known import best_known, gain_scale
 from mle_rl.errors import MleRlError
-from mle_rl.notebook import project_root
 from mle_rl.training.best_of import best_of_k
-
-COLUMNS = (
-    "sample",
-    "valid",
-    "reward_score",
-    "final_score",
-    "duration_s",
-    "family",
-    "program",
-)
-"""Of a file of samples: number, 1 or 0, both scores (empty if not valid), seconds, estimators, and
-the beginning of the program's SHA-256 (empty if the completion held none)."""
 
 FIRST = 1000
 """Samples on which a policy is judged to be fit for training."""
@@ -42,44 +28,6 @@ DISTINCT_VALID = 200
 
 
 _SCORES = ("baseline", "best_sample", "best_known", "left")
-
-
-def headroom_folder() -> Path:
-    """Where the samples of the committed figures lie, a file ``<task>.csv`` for each task."""
-    return project_root() / "results" / "full" / "headroom"
-
-
-def read_samples(folder: Path | None = None) -> dict[str, pd.DataFrame]:
-    """The recorded samples by task, in the order of the suite; tasks without any are left out.
-
-    Raises:
-        MleRlError: A file is damaged.
-    """
-    folder = folder or headroom_folder()
-    files = {name: folder / f"{name}.csv" for name in tasks.names()}
-    found = {name: read_table(file) for name, file in files.items() if file.is_file()}
-    return {name: table for name, table in found.items() if len(table)}
-
-
-def read_table(file: Path) -> pd.DataFrame:
-    """One file of samples, in the order of their numbers.
-
-    Raises:
-        MleRlError: It is damaged.
-    """
-    text = {"family": str, "program": str}
-    try:
-        table = pd.read_csv(file, dtype=text, na_values={"reward_score": "", "final_score": ""})
-    except (OSError, ValueError) as error:
-        raise MleRlError(f"The samples {file} cannot be read ({error}): {_ADVICE}") from None
-    table[list(text)] = table[list(text)].fillna("")
-    scored = table.valid.astype(bool) == table.reward_score.notna()
-    if tuple(table) != COLUMNS or not table["sample"].is_unique or not scored.all():
-        raise MleRlError(f"{file} is not a table of samples: {_ADVICE}")
-    return table.sort_values("sample", ignore_index=True).astype({"valid": bool})
-
-
-_ADVICE = "restore it, or delete it and run `python -m mle_rl headroom` again."
 
 
 def living(table: pd.DataFrame, first: int = FIRST) -> dict[str, object]:
@@ -104,7 +52,7 @@ def summarise(samples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     (``baseline``), the best of the samples (``best_sample``), the best known program
     (``best_known``), and ``left``: the share of the way from baseline to best known that the
     samples leave; 0 is nothing, below 0 the samples are better than what was known. Best is by the
-    reward split, on both.
+    reward split, on both. ``known_from`` says where the best known program comes from.
     """
     rows = []
     for name, table in samples.items():
@@ -121,7 +69,7 @@ def summarise(samples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
                 f"{prefix}best_known": high,
                 f"{prefix}left": (high - score) / (high - low),
             }
-        rows.append(row)
+        rows.append(row | {"known_from": best_known(tasks.load(name)).source})
     return pd.DataFrame(rows)
 
 
@@ -132,7 +80,8 @@ def report(samples: Mapping[str, pd.DataFrame]) -> str:
     table = summarise(samples)
     names = {None: f"{FIRST} wanted", True: "yes", False: "no"}
     fit = table[["task", "samples", "valid_share", "distinct_valid"]]
-    scores = table[["task", *(prefix + name for prefix in ("", "final_") for name in _SCORES)]]
+    both = [prefix + name for prefix in ("", "final_") for name in _SCORES]
+    scores = table[["task", *both, "known_from"]]
     gains = best_of_k_curves(samples, [1, 10, 100, 1000])
     gains = gains.pivot(index="task", columns="k", values="final_gain").loc[list(samples)]
     low, high = VALID_SHARE
@@ -142,7 +91,7 @@ different valid programs.
 {_text(fit.assign(fit=[names[known] for known in table.fit]), 3)}
 
 Best of all samples by the reward split, beside the sample submission (baseline) and the best
-reference program (best known); left: share of the way between the two that is left.
+program that is known; left: share of the way between the two that is left.
 {_text(scores, 4)}
 
 Gain on the final split to be expected of the best of k; 0: baseline, 1: best known.
@@ -162,7 +111,7 @@ def best_of_k_curves(
     on the reward split is handed in; if none is valid, the sample submission is.
 
     Args:
-        samples: See `read_samples`.
+        samples: See `mle_rl.analysis.samples.read_samples`.
         ks: Numbers of samples; those above what a task has are left out of it.
 
     Returns:
@@ -228,16 +177,6 @@ def draw_headroom(samples: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataF
         f"Sampling leaves over 5 % of the gain on {left} of {len(table)} tasks (final split)"
     )
     return fig, curves
-
-
-def gain_scale(name: str) -> dict[str, tuple[float, float]]:
-    """By split: what the sample submission scores, and the best known program."""
-    task = tasks.load(name)
-    low, high = tasks.baseline(task), tasks.leaderboard(task).best
-    return {
-        "reward": (low.reward_score, high.reward_score),
-        "final": (low.final_score, high.final_score),
-    }
 
 
 def _best(table: pd.DataFrame, higher_is_better: bool) -> pd.Series | None:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from mle_rl import tasks
-from mle_rl.analysis.headroom import gain_scale
+from mle_rl.analysis.known import gain_scale
 from mle_rl.analysis.statistics import bootstrap_interval
 from mle_rl.records import Outcome
 from mle_rl.training.best_of import best_of_k, best_of_k_each

@@ -13,7 +13,6 @@ and is never done again; one that was interrupted starts afresh, for half a budg
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -39,7 +38,7 @@ COLUMNS = {
     "reward_score": "Score on the reward split, empty if not valid. This one chooses.",
     "final_score": "Score on the final split, empty if not valid. For reporting.",
     "family": "Estimators that it makes, see `mle_rl.agent.family`.",
-    "code": "First 12 digits of the SHA-256 of its text: equal programs have equal ones.",
+    "code": "Digest of its text, see `mle_rl.records.Program.digest`.",
 }
 """Columns of a recorded search, and what they mean."""
 
@@ -129,7 +128,7 @@ def claimed(folder: Path) -> Iterator[None]:
 
 
 def _row(trial: Trial) -> tuple:
-    code = None if trial.program is None else trial.program.code
+    program = trial.program
     scores = (trial.outcome.reward_score, trial.outcome.final_score)
     return (
         f"{trial.ended_at_s:.3f}",
@@ -137,8 +136,8 @@ def _row(trial: Trial) -> tuple:
         trial.execution.status,
         trial.outcome.valid,
         *("" if score is None else f"{score:.10g}" for score in scores),
-        NO_MODEL if code is None else model_family(code),
-        "" if code is None else hashlib.sha256(code.encode()).hexdigest()[:12],
+        NO_MODEL if program is None else model_family(program.code),
+        "" if program is None else program.digest,
     )
 
 

@@ -24,7 +24,7 @@ import torch
 
 from mle_rl.agent import Policy
 from mle_rl.agent.family import model_family
-from mle_rl.analysis.headroom import COLUMNS
+from mle_rl.analysis.samples import COLUMNS
 from mle_rl.errors import MleRlError
 from mle_rl.notebook import version
 from mle_rl.records import Execution, Outcome, Program
@@ -57,7 +57,7 @@ def record_samples(
     Args:
         policy: Who writes.
         environment: Task and sandbox.
-        folder: Receives ``<task>.csv`` (see `mle_rl.analysis.headroom.COLUMNS`), and
+        folder: Receives ``<task>.csv`` (see `mle_rl.analysis.samples.COLUMNS`), and
             ``<task>.json`` with the settings that the rows belong to.
         samples: Rows that are wanted.
         seed: Of all sampling.
@@ -212,7 +212,7 @@ def _row(number: int, program: Program | None, execution: Execution, outcome: Ou
         digits(outcome.final_score) if outcome.valid else "",
         f"{execution.duration_s:.3f}",
         model_family(program.code) if program else "",
-        hashlib.sha256(program.code.encode()).hexdigest()[:12] if program else "",
+        program.digest if program else "",
     )
 
 

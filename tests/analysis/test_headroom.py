@@ -7,10 +7,17 @@ import pytest
 
 from mle_rl import MleRlError, tasks
 from mle_rl.__main__ import main
-from mle_rl.analysis import headroom
-from mle_rl.analysis.headroom import COLUMNS, FIRST
+from mle_rl.analysis import headroom, known
+from mle_rl.analysis.headroom import FIRST
+from mle_rl.analysis.samples import COLUMNS, read_samples
 
 LOWER, HIGHER = "library-docstrings", "photo-patches"
+
+
+@pytest.fixture(autouse=True)
+def _no_long_search(monkeypatch, tmp_path):
+    """The best known program is the best reference program, whatever the checkout has recorded."""
+    monkeypatch.setattr(known, "long_search_folder", lambda: tmp_path / "no long search")
 
 
 def table(scores, programs=None):
@@ -84,10 +91,10 @@ def test_files_are_read_in_the_order_of_suite_and_numbers(tmp_path):
     made.loc[0, ["family", "program"]] = ""
     for name in (HIGHER, LOWER):
         write(tmp_path, name, made.iloc[::-1])
-    read = headroom.read_samples(tmp_path)
+    read = read_samples(tmp_path)
     assert list(read) == [name for name in tasks.names() if name in (LOWER, HIGHER)]
     pd.testing.assert_frame_equal(read[HIGHER], made)
-    assert headroom.read_samples(tmp_path / "nowhere") == {}
+    assert read_samples(tmp_path / "nowhere") == {}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +112,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path, damage):
     file = tmp_path / f"{LOWER}.csv"
     file.write_text(damage(file.read_text()))
     with pytest.raises(MleRlError, match="restore it"):
-        headroom.read_samples(tmp_path)
+        read_samples(tmp_path)
 
 
 def test_the_figure_has_a_panel_per_task_and_its_numbers():

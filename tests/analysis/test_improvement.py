@@ -8,7 +8,7 @@ import pytest
 from mle_rl import tasks
 from mle_rl.agent import Solution
 from mle_rl.analysis import improvement, improvement_figures
-from mle_rl.analysis.headroom import gain_scale
+from mle_rl.analysis.known import gain_scale
 from mle_rl.records import Execution, Outcome, Program
 from mle_rl.training.evaluate import SelfImprovement
 from mle_rl.training.evaluation import Evaluation, Sample

@@ -10,7 +10,7 @@ import small_run
 
 from mle_rl import MleRlError
 from mle_rl.agent import Policy
-from mle_rl.analysis.headroom import read_table
+from mle_rl.analysis.samples import read_table
 from mle_rl.records import Execution, Limits, Outcome
 from mle_rl.training.headroom import CHUNK, record_samples
 

@@ -1,0 +1,81 @@
+"""The best program that is known for a task: a reference program, or what a long search found.
+
+The long search is evolution over the grammar (`mle_rl.search.evolution`), recorded by::
+
+    python -m mle_rl compare --methods evolution --task <id> --seconds 600 \
+        --out results/full/long_search/<id>
+
+Both are chosen by the reward split, like everything else. What is known is a floor of what can be
+reached, not a proven optimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mle_rl import tasks
+from mle_rl.notebook import project_root
+from mle_rl.search import recorded
+from mle_rl.search.record import SEARCHES
+from mle_rl.tasks import Task
+
+
+@dataclass(frozen=True)
+class Known:
+    """A program that is known to do well.
+
+    Attributes:
+        reward_score, final_score: In the units of the metric.
+        duration_s: Execution time, NaN if nobody measured it.
+        source: ``reference`` or ``long search``.
+    """
+
+    reward_score: float
+    final_score: float
+    duration_s: float
+    source: str
+
+
+def long_search_folder() -> Path:
+    """Where the long searches of the checkout lie, a folder for each task."""
+    return project_root() / "results" / "full" / "long_search"
+
+
+def best_known(task: Task) -> Known:
+    """The better of the best reference program and the best of the recorded long search.
+
+    Raises:
+        MleRlError: A recorded search is damaged.
+    """
+    reference = tasks.leaderboard(task).best
+    seconds = float("nan") if reference.duration_s is None else reference.duration_s
+    known = Known(reference.reward_score, reference.final_score, seconds, "reference")
+    found = _found(task)
+    if found is None:
+        return known
+    sign = 1 if task.higher_is_better else -1
+    return max(found, known, key=lambda each: sign * each.reward_score)
+
+
+def gain_scale(name: str) -> dict[str, tuple[float, float]]:
+    """By split: what the sample submission scores, and the best known program."""
+    task = tasks.load(name)
+    low, high = tasks.baseline(task), best_known(task)
+    return {
+        "reward": (low.reward_score, high.reward_score),
+        "final": (low.final_score, high.final_score),
+    }
+
+
+def _found(task: Task) -> Known | None:
+    """The best program of the recorded long search; None if there is none."""
+    folder = long_search_folder() / task.id
+    if not any((folder / SEARCHES).glob("*.json")):
+        return None
+    scores = recorded.read(folder).programs.set_index("reward_score").sort_index()
+    scores = scores[scores.valid]
+    if scores.empty:
+        return None
+    best = scores.iloc[-1 if task.higher_is_better else 0]
+    return Known(float(best.name), float(best.final_score), float(best.duration_s), "long search")
