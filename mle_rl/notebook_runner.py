@@ -73,14 +73,17 @@ def run(notebooks: Iterable[Path], profile: str, *, resume: bool = False, parame
     """Execute notebooks in order; stop at the first that fails.
 
     Raises:
-        MleRlError: A cell failed, a widget shows an error, a kernel died, or the results folder
-            cannot be written. Names the notebook, the cell, the error, and the executed copy.
+        MleRlError: A notebook has not all the parameters, before the first one is executed; or a
+            cell failed, a widget shows an error, a kernel died, or the results folder cannot be
+            written. Names the notebook, the cell, the error, and the executed copy.
     """
-    notebooks = list(notebooks)
+    notebooks, parameters = list(notebooks), dict(parameters)
+    for path in notebooks if parameters else ():
+        _refuse_unknown(parameters, path)
     results = results_folder(profile)
     # By profile, not by place: a checkout may itself lie in the temporary folder.
     temporary = profile == "smoke" and not os.environ.get("MLE_RL_RESULTS")
-    settings = Settings(profile, results, resume, dict(parameters))
+    settings = Settings(profile, results, resume, parameters)
     start = time.monotonic()
     for position, path in enumerate(notebooks, 1):
         execute(path, settings, Progress(f"[{position}/{len(notebooks)}] {path.stem}"))
@@ -206,18 +209,23 @@ def _environment(settings: Settings) -> dict[str, str]:
 def _read(path: Path, parameters: Mapping[str, object]) -> nbformat.NotebookNode:
     if not parameters:
         return nbformat.read(path, as_version=4)
-    import papermill  # takes a second to import
     from papermill.iorw import load_notebook_node
     from papermill.parameterize import parameterize_notebook
+
+    content = load_notebook_node(str(path))
+    return parameterize_notebook(
+        content, dict(parameters), kernel_name="python3", language="python"
+    )
+
+
+def _refuse_unknown(parameters: Iterable[str], path: Path) -> None:
+    """Papermill itself would add a parameter that the notebook does not have."""
+    import papermill  # takes a second to import
 
     known = papermill.inspect_notebook(str(path))
     for name in parameters:
         if name not in known:
             raise unknown_name(f"parameter of notebook {path.stem}", name, known)
-    content = load_notebook_node(str(path))
-    return parameterize_notebook(
-        content, dict(parameters), kernel_name="python3", language="python"
-    )
 
 
 def _was_executed(copy: Path, digest: str, profile: str) -> bool:

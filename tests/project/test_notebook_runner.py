@@ -100,8 +100,26 @@ def test_parameters_replace_the_tagged_cell(tmp_path):
     path = _notebook(tmp_path, "01_a", "steps = 3", "print(steps)", tags=["parameters"])
     content, _ = _execute(path, tmp_path, parameters={"steps": 7})
     assert content.cells[-1].outputs[0].text == "7\n"
-    with pytest.raises(MleRlError, match=r"no parameter of notebook 01_a 'step'. Known: steps"):
-        _execute(path, tmp_path, parameters={"step": 7})
+
+
+def test_a_parameter_that_any_notebook_lacks_is_refused_before_the_first_one_runs(
+    tmp_path, monkeypatch
+):
+    monkeypatch.delenv("MLE_RL_RESULTS")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    ran = "from pathlib import Path\nPath('ran').touch()"
+    paths = [
+        _notebook(tmp_path, "01_a", "steps = 3\nseed = 0", ran, tags=["parameters"]),
+        _notebook(tmp_path, "02_b", "seed = 0", ran, tags=["parameters"]),
+    ]
+    sentence = r"^There is no parameter of notebook 02_b 'steps'. Known: seed.$"
+    with pytest.raises(MleRlError, match=sentence):
+        run(paths, "smoke", parameters=[("steps", 7)])
+    assert not (tmp_path / "ran").exists()
+    assert not list((tmp_path / "temporary").iterdir())
+    run(paths, "smoke", parameters=[("seed", 7)])
+    assert (tmp_path / "ran").exists()
 
 
 def test_resume_leaves_out_what_is_unchanged_and_only_that(tmp_path):
