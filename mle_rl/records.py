@@ -103,6 +103,11 @@ class Execution:
     reason: str = ""
 
 
+SHORTEST_S = 1e-3
+"""Seconds that a program counts as which never ran or was too fast to measure: the clock's
+resolution."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """An execution, graded. Scores are in the units and the direction of the task's metric.

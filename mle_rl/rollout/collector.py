@@ -24,16 +24,13 @@ import torch
 
 from mle_rl.agent import Prompt
 from mle_rl.errors import MleRlError
-from mle_rl.records import Program, Rollout
+from mle_rl.records import SHORTEST_S, Program, Rollout
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.assignment import Assignment
 from mle_rl.rollout.environment import settled
 from mle_rl.rollout.kept import kept_probability
 from mle_rl.rollout.live import LiveDriver
 from mle_rl.rollout.sampling import SamplingSettings, sample
-
-SHORTEST_S = 1e-3
-"""What a program that never ran, or was too fast to measure, counts as: the clock's resolution."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mle_rl.errors import MleRlError
+from mle_rl.records import SHORTEST_S
 from mle_rl.rollout.queue import Counts
 
 OBJECTIVES = ("E[R]", "E[DR]/E[D]", "E[R]/E[D]")
@@ -77,7 +78,8 @@ def report(
         dispatched_durations_s: Execution time of the rollouts whose fate is decided.
         trained_durations_s: Execution time of those that were trained on. Execution time alone:
             time in queue is not a property of the action.
-        weights: What the loss multiplied the trained rollouts by; 1 each if left out.
+        weights: What the loss multiplied the trained rollouts by; if left out, nothing is said of
+            them.
         objective: One of :data:`OBJECTIVES`, the label of the run's learning curve.
         time_in_queue_s: Of the trained rollouts.
         staleness: Of the trained rollouts, in updates.
@@ -88,8 +90,6 @@ def report(
     """
     if objective not in OBJECTIVES:
         raise MleRlError(f"The objective {objective!r} is unknown; {', '.join(OBJECTIVES)}.")
-    w = np.ones(len(trained_durations_s)) if weights is None else np.asarray(weights, dtype=float)
-    w = w / w.mean()
     dispatched, trained = _durations(dispatched_durations_s), _durations(trained_durations_s)
     ks = ks_distance(dispatched, trained)
     rows = [
@@ -103,8 +103,7 @@ def report(
             )
             for row in _by_decile(dispatched, trained).itertuples()
         ),
-        ("effective sample size", round(kish(w), 1), f"of {len(w)} rollouts"),
-        ("largest weight", round(float(w.max()), 2), "mean 1"),
+        *([] if weights is None else _price_of(np.asarray(weights, dtype=float))),
         ("execution time", f"{trained.mean():.3g} s", "mean of the trained"),
     ]
     if time_in_queue_s is not None:
@@ -148,14 +147,7 @@ def of_result(result, *, weights=None, objective: str = "E[R]", utilisation=None
     )
 
 
-def of_ledger(
-    ledger,
-    *,
-    workers: int,
-    weights=None,
-    objective: str = "E[R]",
-    shortest_s: float = 1e-3,
-) -> pd.DataFrame:
+def of_ledger(ledger, *, workers: int, weights=None, objective: str = "E[R]") -> pd.DataFrame:
     """:func:`report` of a training run, from its ledger.
 
     Durations are those of ``ledger.durations()``: what was dropped before its program began has
@@ -167,12 +159,11 @@ def of_ledger(
         workers: Executions at the same time.
         weights: A function from durations (n,) to weights (n,), or None.
         objective: One of :data:`OBJECTIVES`.
-        shortest_s: Duration of a program that was rejected without being run, as in the loss.
     """
     rows = ledger.table()
     ended = rows[rows.duration_s.notna() & (rows.state != "rewound")]
     trained = rows[rows.state == "trained"]
-    decided, seconds = (durations.clip(min=shortest_s) for durations in ledger.durations())
+    decided, seconds = (durations.clip(min=SHORTEST_S) for durations in ledger.durations())
     return report(
         ledger.counts(),
         decided,
@@ -183,6 +174,14 @@ def of_ledger(
         staleness=(trained.trained_version - trained.model_version).to_numpy(),
         utilisation={"workers": ended.duration_s.sum() / (workers * ended.finished_at.max())},
     )
+
+
+def _price_of(weights: np.ndarray) -> list[tuple]:
+    """Rows on what weighting costs."""
+    return [
+        ("effective sample size", round(kish(weights), 1), f"of {len(weights)} rollouts"),
+        ("largest weight", round(float(weights.max() / weights.mean()), 2), "mean 1"),
+    ]
 
 
 def _by_decile(durations: np.ndarray, trained: np.ndarray) -> pd.DataFrame:

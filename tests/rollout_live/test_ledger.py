@@ -167,8 +167,8 @@ def test_a_file_that_is_no_ledger_is_one_sentence(tmp_path):
 
 
 def test_a_run_is_reported_like_a_simulation(ledger, rollout, result):
-    """Three trained on, a slow one dropped; one still runs and one waits for the learner."""
-    seconds = [1.0, 2.0, 3.0, 40.0]
+    """Three trained on, one of which never ran, a slow one dropped; one still runs, one waits."""
+    seconds = [0.0, 2.0, 3.0, 40.0]
     ledger.dispatched([rollout(id) for id in range(5)])
     for id, duration in enumerate(seconds):
         ledger.started(id, 0.5)
@@ -187,10 +187,12 @@ def test_a_run_is_reported_like_a_simulation(ledger, rollout, result):
     assert table["KS distance"] == 0.25
     assert table["included: tenth 1"] == "100.0%"
     assert table["included: tenth 10"] == "0.0%"
-    assert table["largest weight"] == 1.5
-    assert table["effective sample size"] == pytest.approx(36 / 14, abs=0.05)
+    assert table["largest weight"] == 1.8
+    assert table["effective sample size"] == pytest.approx(25 / 13, abs=0.05)
     assert table["time in queue"] == "0.5 s"
     assert table["dropped: stale"] == 1
     assert table["in flight"] == 1
     assert table["conserved"] == "yes"
-    assert table["busy: workers"] == f"{47 / (4 * 40.5):.0%}"
+    assert table["busy: workers"] == f"{46 / (4 * 40.5):.0%}"
+    unweighted = diagnostics.of_ledger(ledger, workers=4).index
+    assert set(table.index) - set(unweighted) == {"largest weight", "effective sample size"}
