@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from mle_rl.analysis.figures import OKABE_ITO
-from mle_rl.analysis.learning import entitle
+from mle_rl.analysis.learning import count_updates, entitle
 from mle_rl.errors import MleRlError
 
 _LOOKS = (("blue", "-"), ("vermillion", "--"), ("green", "-."), ("purple", ":"))
@@ -48,8 +47,8 @@ def plot_arms(
             look = {"color": OKABE_ITO[colour], "linestyle": line}
             axis.plot(runs, lw=0.6, alpha=0.6, **look)
             axis.plot(runs.mean(axis=1), lw=2, label=arm, **look)
-        axis.set(xlabel="updates", ylabel=label)
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_ylabel(label)
+        count_updates(axis)
     axes[0, 0].legend()
     entitle(fig, title, dict(zip(curves.arm, curves.objective, strict=True)))
     return fig, curves[["arm", "seed", "date", "objective", "step", *labels]]

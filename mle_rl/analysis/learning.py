@@ -12,7 +12,9 @@ from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 CURVES = (
     ("reward_mean", "mean reward"),
@@ -54,7 +56,7 @@ def plot_learning(
         row[0].set_ylim(-0.03, 1.03)
     if not higher_is_better:
         axes[1, 0].invert_yaxis()
-    axes[-1, 0].set_xlabel("updates")
+    count_updates(axes[-1, 0])
     axes[-1, 1].set_xlabel("wall-clock time (minutes)")
     if len(histories) > 1:
         axes[0, 0].legend()
@@ -88,10 +90,16 @@ def plot_by_task(history: pd.DataFrame, title: str, *, objective: str) -> Figure
         for name, rows in history.groupby("task", sort=False):
             axis.plot(rows.step, rows[column], label=name)
         axis.set_ylabel(label)
-    axes[-1].set_xlabel("updates")
+    count_updates(axes[-1])
     axes[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
     entitle(fig, title, dict.fromkeys(history.task, objective))
     return fig
+
+
+def count_updates(axis: Axes) -> None:
+    """Let the horizontal axis count updates: there is none between two."""
+    axis.set_xlabel("updates")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def entitle(fig: Figure, title: str, objectives: Mapping[str, str]) -> None:

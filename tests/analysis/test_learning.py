@@ -34,6 +34,18 @@ def test_every_task_has_a_line_of_its_own_in_every_panel():
     assert (finding, said.partition(" (")[0]) == ("a finding", "objective: E[DR]/E[D]")
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 90])
+def test_ticks_stand_at_whole_updates(steps):
+    """Under every panel; minutes may be split."""
+    many = pd.concat([_history().head(1)] * steps).assign(step=range(1, steps + 1))
+    learning, _ = plot_learning({"a": many}, "a finding", objective="E[R]")
+    rows = many.assign(task="one", beaten_so_far=0.5)
+    by_task = plot_by_task(rows, "a finding", objective="E[R]")
+    for axis in [*learning.axes[::2], *by_task.axes]:
+        ticks = axis.get_xticks()
+        assert (ticks == ticks.round()).all()
+
+
 def test_a_curve_says_what_its_run_climbed():
     fig, shown = plot_learning({"a": _history()}, "a finding", objective="E[R]")
     assert fig.get_suptitle().splitlines()[:2] == ["a finding", "objective: E[R] (R reward)"]
