@@ -33,7 +33,7 @@ class RewardPanel:
 
     Attributes:
         widget: What a cell displays.
-        failure, stage, score_scale, keep_stages_when_valid, time_cost_rate: The single inputs.
+        inputs: Those that set a weight, by its name in `RewardWeights`.
         stop: Ends the run after the next batch, with a checkpoint.
     """
 
@@ -41,33 +41,25 @@ class RewardPanel:
         self.controls, self._config = controls, config
         self._scoring = scoring_of(tasks.load(config.tasks[0]))
         now = controls.rewards
-        # The least of the sliders is the paper's penalty, or what the run began with.
-        self.failure = _slider("failure", now.failure, min(-10.0, now.failure), 0.0, 0.1)
-        self.stage = _slider("credit per stage", now.stage, 0.0, 1.0, 0.05)
-        self.score_scale = widgets.Dropdown(
-            options=SCORE_SCALES, value=now.score_scale, description="score scale", style=_WIDE
-        )
-        self.keep_stages_when_valid = widgets.Checkbox(
-            now.keep_stages_when_valid, description="valid programs keep it", style=_WIDE
-        )
-        self.time_cost_rate = _slider("cost per second", now.time_cost_rate, 0.0, 1.0, 0.01)
+        self.inputs = {
+            # The least is the paper's penalty, or what the run began with.
+            "failure": _slider("failure", now.failure, min(-10.0, now.failure), 0.0, 0.1),
+            "stage": _slider("credit per stage", now.stage, 0.0, 1.0, 0.05),
+            "keep_stages_when_valid": widgets.Checkbox(
+                now.keep_stages_when_valid, description="valid programs keep it", style=_WIDE
+            ),
+            "score_scale": widgets.Dropdown(
+                options=SCORE_SCALES, value=now.score_scale, description="score scale", style=_WIDE
+            ),
+            "time_cost_rate": _slider("cost per second", now.time_cost_rate, 0.0, 1.0, 0.01),
+        }
         self.stop = widgets.Button(description="stop after this batch")
         self.stop.on_click(self._stop)
-        self._inputs = {
-            name: getattr(self, name)
-            for name in (
-                "failure",
-                "stage",
-                "keep_stages_when_valid",
-                "score_scale",
-                "time_cost_rate",
-            )
-        }
         self._said = widgets.HTML()
-        for each in self._inputs.values():
+        for each in self.inputs.values():
             each.observe(self._changed, names="value")
         self._said.value = f"in force: {self._sentences(now)}"
-        self.widget = widgets.VBox([*self._inputs.values(), self.stop, self._said])
+        self.widget = widgets.VBox([*self.inputs.values(), self.stop, self._said])
 
     @property
     def said(self) -> str:
@@ -75,7 +67,7 @@ class RewardPanel:
         return self._said.value
 
     def _changed(self, _change) -> None:
-        values = {name: each.value for name, each in self._inputs.items()}
+        values = {name: each.value for name, each in self.inputs.items()}
         try:
             weights = replace(self.controls.rewards, **values)
             problem = charged_twice(weights, self._config.weighting)

@@ -27,18 +27,18 @@ def panel(controls, tmp_path):
 
 
 def test_it_begins_with_what_is_in_force_and_changes_nothing(panel, controls):
-    assert panel.failure.value == -0.8
-    assert panel.score_scale.value == "percentile"
+    assert panel.inputs["failure"].value == -0.8
+    assert panel.inputs["score_scale"].value == "percentile"
     assert controls.rewards == WEIGHTS
     assert "no failure can earn as much" in panel.said
 
 
 def test_every_input_sets_its_weight(panel, controls):
-    panel.failure.value = -5.0
-    panel.stage.value = 0.25
-    panel.keep_stages_when_valid.value = True
-    panel.score_scale.value = "anchored"
-    panel.time_cost_rate.value = 0.5
+    panel.inputs["failure"].value = -5.0
+    panel.inputs["stage"].value = 0.25
+    panel.inputs["keep_stages_when_valid"].value = True
+    panel.inputs["score_scale"].value = "anchored"
+    panel.inputs["time_cost_rate"].value = 0.5
     assert controls.rewards == RewardWeights(-5.0, 0.25, True, "anchored", time_cost_rate=0.5)
     assert not controls.stop
     panel.stop.click()
@@ -46,14 +46,14 @@ def test_every_input_sets_its_weight(panel, controls):
 
 
 def test_a_setting_under_which_failing_pays_is_said(panel):
-    panel.score_scale.value = "raw"
+    panel.inputs["score_scale"].value = "raw"
     assert "A failure can beat a valid program" in panel.said
 
 
 def test_a_setting_that_cannot_be_meant_is_not_taken(controls, tmp_path):
     config = TrainConfig(run_dir=tmp_path, rewards=WEIGHTS, weighting=DurationWeighting("paper"))
     panel = RewardPanel(controls, config)
-    panel.time_cost_rate.value = 0.5
+    panel.inputs["time_cost_rate"].value = 0.5
     assert controls.rewards == WEIGHTS
     assert panel.said.startswith("Not taken: time_cost_rate")
 
@@ -63,9 +63,9 @@ def test_without_a_leaderboard_the_raw_score_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr("mle_rl.tasks.load", lambda name: task)
     controls = Controls(RewardWeights())
     panel = RewardPanel(controls, TrainConfig(run_dir=tmp_path, tasks=("elsewhere",)))
-    panel.stage.value = 0.2
+    panel.inputs["stage"].value = 0.2
     assert controls.rewards == RewardWeights(stage=0.2)
-    panel.score_scale.value = "percentile"
+    panel.inputs["score_scale"].value = "percentile"
     assert controls.rewards == RewardWeights(stage=0.2)
     assert panel.said.startswith("Not taken: There is no leaderboard for elsewhere")
 
@@ -87,7 +87,7 @@ controls = Controls(RewardWeights(failure=-0.8, score_scale="percentile"))
 config = TrainConfig(run_dir=Path("nowhere"), rewards=controls.rewards)
 panel = RewardPanel(controls, config)
 def train(config, controls):  # as long as a batch or two
-    print(panel.failure.model_id, flush=True)
+    print(panel.inputs["failure"].model_id, flush=True)
     end = time.monotonic() + 60
     while controls.rewards.failure == -0.8 and time.monotonic() < end:
         time.sleep(0.02)
