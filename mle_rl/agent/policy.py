@@ -1,7 +1,8 @@
 """Policies: a language model, its tokenizer, and the style of prompt that it reads.
 
-``tiny`` is shipped with the package and trained from scratch by notebook 90. Any other name is
-taken as a folder or hub id of a chat model that transformers can load.
+``tiny`` is shipped with the package and trained from scratch by notebook 90. ``smollm2-135m`` is
+there after ``make smollm2``. Any other name is taken as a folder or hub id of a chat model that
+transformers can load.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from mle_rl.agent import smollm2
 from mle_rl.agent.archive import Solution
 from mle_rl.agent.prompts import PAD, chat_messages, parse_completion, task_shape, tiny_prompt
 from mle_rl.errors import MleRlError
@@ -68,25 +70,25 @@ class Policy:
 
 
 def policy_names() -> tuple[str, ...]:
-    """Names of the policies shipped with the package."""
-    return tuple(
-        sorted(folder.name for folder in WEIGHTS.iterdir() if (folder / "config.json").is_file())
-    )
+    """Names of the policies that need no folder and no hub."""
+    shipped = [path.name for path in WEIGHTS.iterdir() if (path / "config.json").is_file()]
+    return tuple(sorted([*shipped, smollm2.NAME]))
 
 
 def load_policy(name: str | Path = "tiny") -> Policy:
-    """Load a policy on the CPU, in 32-bit precision for a shipped one.
+    """Load a policy on the CPU, in 32-bit precision for one that has a name.
 
     Args:
-        name: A shipped name, a folder, or a hub id of the form ``owner/model``.
+        name: One of `policy_names`, a folder, or a hub id of the form ``owner/model``.
 
     Raises:
-        MleRlError: Nothing of that name exists, or its files cannot be read.
+        MleRlError: Nothing of that name exists or is installed, or its files cannot be read.
     """
-    shipped = WEIGHTS / str(name)
     folder = Path(name)
+    if str(name) == smollm2.NAME:
+        return _load(smollm2.NAME, smollm2.model_folder(), "chat", dtype="float32")
     if str(name) in policy_names():
-        return _load(str(name), shipped, "tiny")
+        return _load(str(name), WEIGHTS / str(name), "tiny")
     if folder.is_dir():
         return _load(str(name), folder, _style_of(folder))
     if str(name).count("/") == 1 and not str(name).startswith((".", "/", "~")):
@@ -103,7 +105,9 @@ def _style_of(folder: Path) -> Literal["tiny", "chat"]:
     return "tiny" if file.is_file() and PAD in file.read_text(errors="replace")[:4000] else "chat"
 
 
-def _load(name: str, source: Path | str, style: Literal["tiny", "chat"]) -> Policy:
+def _load(
+    name: str, source: Path | str, style: Literal["tiny", "chat"], dtype: str = "auto"
+) -> Policy:
     # transformers takes seconds to import; keep it out of everything that only lists names.
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -118,7 +122,7 @@ def _load(name: str, source: Path | str, style: Literal["tiny", "chat"]) -> Poli
             model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
         else:
             tokenizer = AutoTokenizer.from_pretrained(source, padding_side="left")
-            model = AutoModelForCausalLM.from_pretrained(source, dtype="auto")
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     except (
         Exception
     ) as problem:  # the loaders raise a dozen unrelated types for a damaged or absent file
