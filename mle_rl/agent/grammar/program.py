@@ -17,22 +17,21 @@ from mle_rl.agent.grammar.shape import TaskShape
 from mle_rl.records import Program
 
 SLIPS: dict[str, float] = {
-    "slip.path": 0.19,
-    "slip.target": 0.17,
-    "slip.import": 0.21,
-    "slip.transform": 0.19,
-    "slip.predict": 0.19,
-    "slip.index": 0.15,
-    "slip.id": 0.13,
-    "slip.filename": 0.13,
-    "slip.keyword": 0.22,
-    "slip.parenthesis": 0.11,
-    "slip.method": 0.11,
-    "slip.test": 0.11,
+    "slip.path": 0.13,
+    "slip.target": 0.12,
+    "slip.import": 0.15,
+    "slip.transform": 0.13,
+    "slip.predict": 0.13,
+    "slip.index": 0.11,
+    "slip.id": 0.09,
+    "slip.filename": 0.09,
+    "slip.keyword": 0.16,
+    "slip.parenthesis": 0.08,
+    "slip.method": 0.08,
+    "slip.test": 0.08,
 }
 """Mistakes, each made independently with this probability (``slip.keyword`` only where a keyword is
-written). A policy makes about half as many: programs that improve others, from which it learns as
-well, have few."""
+written): about a quarter of all programs has none."""
 
 _WRITING = (
     choice("validate", None, 0.45, {"holdout": 5, "cv": 2, "loss": 3}),
