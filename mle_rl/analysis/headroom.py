@@ -27,7 +27,7 @@ DISTINCT_VALID = 200
 """What it takes: valid sometimes, not always, and in many different ways."""
 
 
-_SCORES = ("baseline", "best_sample", "best_known", "left")
+_SCORES = ("best_sample", "best_known", "left", "left_from_median")
 
 
 def living(table: pd.DataFrame, first: int = FIRST) -> dict[str, object]:
@@ -51,25 +51,29 @@ def summarise(samples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     reward and the final split (``final_`` before the name) what the sample submission scores
     (``baseline``), the best of the samples (``best_sample``), the best known program
     (``best_known``), and ``left``: the share of the way from baseline to best known that the
-    samples leave; 0 is nothing, below 0 the samples are better than what was known. Best is by the
-    reward split, on both. ``known_from`` says where the best known program comes from.
+    samples leave; 0 is nothing, below 0 the samples are better than what was known. Where most of
+    that way is easy, ``left_from_median`` tells more: the same from the median reference program
+    on, above 1 if the samples do not even reach that. Best is by the reward split, on both.
+    ``known_from`` says where the best known program comes from.
     """
     rows = []
     for name, table in samples.items():
-        scale = gain_scale(name)
+        task = tasks.load(name)
         row = {"task": name, "samples": len(table), **living(table)}
         row["valid_share_all"] = table.valid.mean()
-        best = _best(table, tasks.load(name).higher_is_better)
-        for split, (low, high) in scale.items():
+        best = _best(table, task.higher_is_better)
+        for split, (low, high) in gain_scale(name).items():
             score = nan if best is None else best[f"{split}_score"]
+            median = tasks.leaderboard(task, split).median_score
             prefix = "" if split == "reward" else "final_"
             row |= {
                 f"{prefix}baseline": low,
                 f"{prefix}best_sample": score,
                 f"{prefix}best_known": high,
                 f"{prefix}left": (high - score) / (high - low),
+                f"{prefix}left_from_median": (high - score) / (high - median),
             }
-        rows.append(row | {"known_from": best_known(tasks.load(name)).source})
+        rows.append(row | {"known_from": best_known(task).source})
     return pd.DataFrame(rows)
 
 
@@ -90,8 +94,8 @@ The first {FIRST} samples; fit for training: {low:.0%} to {high:.0%} valid, {DIS
 different valid programs.
 {_text(fit.assign(fit=[names[known] for known in table.fit]), 3)}
 
-Best of all samples by the reward split, beside the sample submission (baseline) and the best
-program that is known; left: share of the way between the two that is left.
+Best of all samples by the reward split, beside the best program that is known; left: share of
+the way to it from the sample submission, or from the median reference program, that is left.
 {_text(scores, 4)}
 
 Gain on the final split to be expected of the best of k; 0: baseline, 1: best known.

@@ -73,9 +73,10 @@ def _found(task: Task) -> Known | None:
     folder = long_search_folder() / task.id
     if not any((folder / SEARCHES).glob("*.json")):
         return None
-    scores = recorded.read(folder).programs.set_index("reward_score").sort_index()
-    scores = scores[scores.valid]
+    programs = recorded.read(folder).programs
+    scores = programs.reward_score[programs.valid]
     if scores.empty:
         return None
-    best = scores.iloc[-1 if task.higher_is_better else 0]
-    return Known(float(best.name), float(best.final_score), float(best.duration_s), "long search")
+    best = programs.loc[scores.idxmax() if task.higher_is_better else scores.idxmin()]
+    found = (float(best[name]) for name in ("reward_score", "final_score", "duration_s"))
+    return Known(*found, "long search")

@@ -47,6 +47,10 @@ def test_what_is_left_is_measured_on_the_sample_that_the_reward_split_chooses(na
     assert row.left == pytest.approx(0.3)
     assert row.final_left == pytest.approx(0.8)
     assert (row.baseline, row.best_known) == pytest.approx(tasks.anchors(tasks.load(name)))
+    median = tasks.leaderboard(tasks.load(name), "final").median_score
+    assert row.final_left_from_median == pytest.approx(
+        (row.final_best_known - row.final_best_sample) / (row.final_best_known - median)
+    )
     assert row.valid_share_all == 0.5
 
 
