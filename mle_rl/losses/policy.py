@@ -34,7 +34,7 @@ def policy_gradient_loss(
     advantages, mask = _checked(log_probs, advantages, mask)
     if ratio is not None:
         advantages = advantages * ratio.detach()
-    return -(advantages * log_probs * mask).sum(1).mean()
+    return -_real(advantages * log_probs, mask).sum(1).mean()
 
 
 def clipped_loss(
@@ -58,14 +58,14 @@ def clipped_loss(
     """
     advantages, mask = _checked(log_probs, advantages, mask)
     centre = behaviour_log_probs if proximal_log_probs is None else proximal_log_probs.detach()
-    ratio = torch.exp(log_probs - centre.detach())
+    ratio = torch.exp(_real(log_probs - centre.detach(), mask))
     clipped = ratio.clamp(1 - clip_low, 1 + clip_high)
     surrogate = torch.minimum(ratio * advantages, clipped * advantages)
     if proximal_log_probs is not None:
         surrogate = surrogate * importance_ratio(
             proximal_log_probs, behaviour_log_probs, mask, cap=ratio_cap
         )
-    return -((surrogate * mask).sum(1) / mask.sum(1)).mean()
+    return -(_real(surrogate, mask).sum(1) / mask.sum(1)).mean()
 
 
 def importance_ratio(
@@ -83,14 +83,18 @@ def importance_ratio(
     arXiv 1802.01561). For a policy that moved while a rollout was in flight this, and not the
     duration, is the right weight.
     """
-    mask = mask.to(log_probs.dtype)
-    difference = (log_probs.detach() - behaviour_log_probs.detach()) * mask
+    difference = _real(log_probs.detach() - behaviour_log_probs.detach(), mask)
     if level == "sequence":
         difference = difference.sum(1, keepdim=True)
     elif level != "token":
         raise MleRlError(f"level is {level!r}; choose 'token' or 'sequence'.")
     ratio = torch.exp(difference)
     return ratio if cap is None else ratio.clamp(max=cap)
+
+
+def _real(values: Tensor, mask: Tensor) -> Tensor:
+    """Values of real tokens, 0 on padding: a product would keep what is infinite or NaN there."""
+    return torch.where(mask != 0, values, 0.0)
 
 
 def _checked(log_probs: Tensor, advantages: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

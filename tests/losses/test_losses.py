@@ -248,16 +248,25 @@ def test_weighting_the_advantage_is_weighting_the_loss_of_the_sample(batch, loss
     assert torch.allclose(a, b, atol=1e-7)
 
 
-def test_padding_has_no_influence(batch):
+@pytest.mark.parametrize("padding", [3.0, 1000.0, -1000.0, -math.inf, math.nan])
+def test_padding_has_no_influence(batch, padding):
+    """Whatever stands there: logits that were masked out give infinite log-probabilities."""
     now, old, advantages, mask = batch
-    noise = torch.randn(4, 6) * 10 * (1 - mask)
+    other = torch.where(mask != 0, now.detach(), padding).requires_grad_()
+    other_old = torch.where(mask != 0, old, -padding)
     for f in (
         lambda x, y: clipped_loss(x, y, advantages, mask),
+        lambda x, y: clipped_loss(x, y, advantages, mask, proximal_log_probs=(x + y) / 2),
         lambda x, y: policy_gradient_loss(x, advantages, mask),
-        lambda x, y: (importance_ratio(x, y, mask, level="sequence") * mask).sum(),
-        lambda x, y: (importance_ratio(x, y, mask) * mask).sum(),
     ):
-        assert torch.allclose(f(now, old), f(now + noise, old - noise))
+        one, two = f(now, old), f(other, other_old)
+        assert torch.equal(one, two)
+        (a,) = torch.autograd.grad(one, now)
+        (b,) = torch.autograd.grad(two, other)
+        assert torch.equal(a, b)
+    for level in ("token", "sequence"):
+        one = importance_ratio(now, old, mask, level=level)
+        assert torch.equal(one, importance_ratio(other, other_old, mask, level=level))
 
 
 def test_an_unchanged_policy_has_ratio_one_and_the_plain_gradient(batch):
