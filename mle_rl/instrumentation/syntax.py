@@ -17,6 +17,7 @@ from mle_rl.instrumentation.facts import origins
 from mle_rl.instrumentation.insertions import Insertion, Instrumented
 from mle_rl.instrumentation.screen import screen
 
+TOO_DEEP = "too deeply nested to read"
 _COMPILED = re.compile(r"jit|vectorize|script|tf\.function|torch\.compile|cuda")
 
 
@@ -51,12 +52,21 @@ def read_sites(code: str) -> tuple[list[Site], str | None]:
     """All places of a program, in the order of its text, imports first; or none, and why."""
     try:
         tree = parse(code)
-        finder = FactFinder(tree)
-        distrust = screen(tree, finder)
     except (SyntaxError, ValueError) as problem:
         return [], f"does not parse: {problem}"
     except (RecursionError, MemoryError):
-        return [], "too deeply nested to read"
+        return [], TOO_DEEP
+    try:
+        return _read_tree(tree)
+    except RecursionError:
+        return [], TOO_DEEP
+    except ValueError as problem:  # a whole number of more digits than Python turns into text
+        return [], f"cannot be read: {problem}"
+
+
+def _read_tree(tree: ast.Module) -> tuple[list[Site], str | None]:
+    finder = FactFinder(tree)
+    distrust = screen(tree, finder)
     if distrust is not None:
         return [], f"not trusted: {distrust}"
     found = [site for place in _statements(tree.body, True, ()) for site in _sites(place, finder)]

@@ -85,3 +85,21 @@ def test_a_text_that_is_no_program():
     assert insert_by_syntax("x = '\0'\n").refused.startswith("does not parse: ")
     deep = "x = " + "-" * 2000 + "1\n"
     assert insert_by_syntax(deep).refused == "too deeply nested to read"
+
+
+_LONG = "0x" + "f" * 5000
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("@f" + ".a()" * 300 + "\ndef g(): pass\n", "too deeply nested to read"),
+        (f"print({_LONG})\n", "cannot be read: Exceeds the limit"),
+        (f"opts[{_LONG}].step()\n", "cannot be read: Exceeds the limit"),
+        (f"if {_LONG} == __name__: pass\n", "cannot be read: Exceeds the limit"),
+    ],
+)
+def test_what_python_runs_and_nobody_can_read_is_not_instrumented(code, why):
+    """It is the program's own matter: raising here would end the run that sampled it."""
+    compile(code, "program.py", "exec")
+    assert insert_by_syntax(code).refused.startswith(why)
