@@ -13,7 +13,7 @@ from typing import Literal, Self
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Execution, Limits
-from mle_rl.sandbox import machine, view
+from mle_rl.sandbox import machine, slots, view
 from mle_rl.sandbox.backlog import Backlog, Waiting, Worker, serve
 from mle_rl.sandbox.job import Job
 from mle_rl.sandbox.worker import LocalWorker
@@ -104,6 +104,10 @@ class WorkerPool:
 class LocalPool(WorkerPool):
     """Runs programs on this machine, isolated.
 
+    Each program is bound to ``Limits.cpu_cores`` cores, those of its worker. Workers share out the
+    cores also with those of other pools and processes, as far as all of their programs are given
+    equally many; when a pool closes, the others stay where they are.
+
     Args:
         workers: Programs that run at the same time; see `fitting_workers`.
         tier: See `mle_rl.sandbox`. A tier that the machine cannot enforce is refused.
@@ -120,7 +124,7 @@ class LocalPool(WorkerPool):
         packages: tuple[str, ...] = view.PROGRAM_PACKAGES,
     ) -> None:
         check_choice(workers, tier)
-        super().__init__([LocalWorker(tier, packages, slot) for slot in range(workers)])
+        super().__init__([LocalWorker(tier, packages, slot) for slot in slots.claim(workers)])
 
 
 def check_choice(workers: int, tier: str) -> None:

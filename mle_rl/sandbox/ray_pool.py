@@ -8,16 +8,13 @@ public folders must lie at the same path on every node.
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
-import socket
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Execution
-from mle_rl.sandbox import view
+from mle_rl.sandbox import slots, view
 from mle_rl.sandbox.backlog import WorkerLost
 from mle_rl.sandbox.job import Job
 from mle_rl.sandbox.pool import Tier, WorkerPool, check_choice
@@ -65,7 +62,8 @@ class _Holder:
     """The actor: one local worker, replaced when it is lost."""
 
     def __init__(self, tier: str, packages: Sequence[str]) -> None:
-        slot, self._claim = claim_slot()
+        # Ray decides where workers run: their numbers in the pool say nothing of who else is there.
+        (slot,) = slots.claim(1)
         self._pool = WorkerPool([worker := LocalWorker(tier, packages, slot)])
         self._worker = worker
 
@@ -74,27 +72,6 @@ class _Holder:
 
     def run(self, job: Job) -> Execution:
         return self._pool.run(job)
-
-
-def claim_slot() -> tuple[int, socket.socket]:
-    """The first number that no other worker on this machine has: it chooses the worker's cores.
-
-    Ray decides where workers run, so their numbers in the pool say nothing about who else is there.
-
-    Returns:
-        The number, and what keeps it until it is closed or this process ends.
-    """
-    slot = 0
-    while True:
-        claim = socket.socket(socket.AF_UNIX)
-        try:
-            claim.bind(f"\0mle-rl-worker-{os.getuid()}-{slot}")
-            return slot, claim
-        except OSError as error:
-            claim.close()
-            if error.errno != errno.EADDRINUSE:
-                raise
-            slot += 1
 
 
 class _RayWorker:

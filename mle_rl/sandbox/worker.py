@@ -18,6 +18,7 @@ from mle_rl.sandbox import launcher
 from mle_rl.sandbox.backlog import WorkerLost
 from mle_rl.sandbox.environment import environment
 from mle_rl.sandbox.job import Job
+from mle_rl.sandbox.slots import Slot
 
 _PATIENCE_S = 120.0
 _GRACE_S = 2.0
@@ -29,7 +30,7 @@ class LocalWorker:
 
     Args:
         tier, packages: As for `LocalPool`.
-        slot: Number of this worker in its pool.
+        slot: Chooses the cores of its programs; freed with the worker.
         probe: Start only as much as it takes to know the isolation, for `greet`.
 
     `run` and `replace` belong to one thread; `stop` may be called from any.
@@ -39,7 +40,7 @@ class LocalWorker:
     """
 
     def __init__(
-        self, tier: str, packages: Sequence[str], slot: int = 0, probe: bool = False
+        self, tier: str, packages: Sequence[str], slot: Slot | None = None, probe: bool = False
     ) -> None:
         self._tier, self._packages, self._slot, self._probe = tier, list(packages), slot, probe
         self._lock = threading.Lock()
@@ -61,7 +62,7 @@ class LocalWorker:
             "tier": self._tier,
             "pool_pid": os.getpid(),
             "packages": self._packages,
-            "slot": self._slot,
+            "slot": self._slot.number if self._slot else 0,
             "probe": self._probe,
         }
         with self._lock, theirs:
@@ -176,6 +177,8 @@ class LocalWorker:
         with self._lock:
             self._stopped = True
         self._end()
+        if self._slot:
+            self._slot.free()
 
     def _end(self) -> str:
         """Asks for the end by closing the socket, does not wait long; returns the last words."""

@@ -67,13 +67,3 @@ def test_faults_and_progress_are_those_of_a_local_pool(world, cluster, tmp_path)
         first, second = run_all(pool, jobs, said)
         assert (first.stdout, second.status) == ("0\n", "error")
         assert "2 done, 0 running, 1 failed" in said.getvalue()
-
-
-def test_workers_on_one_machine_have_numbers_of_their_own():
-    (first, one), (second, two) = ray_pool.claim_slot(), ray_pool.claim_slot()
-    assert second > first
-    one.close()
-    again, three = ray_pool.claim_slot()
-    assert again == first
-    two.close()
-    three.close()
