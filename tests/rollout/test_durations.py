@@ -8,6 +8,7 @@ import pytest
 
 from mle_rl import MleRlError
 from mle_rl.rollout.inclusion import drop_stale_probability
+from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.simulation import Learner
 from mle_rl.rollout.simulation.durations import NAMED, LogNormal, named
 from mle_rl.rollout.simulation.recorded import recorded, recorded_in
@@ -124,6 +125,20 @@ def test_files_without_durations_are_refused(tmp_path):
     TABLE.assign(duration_s=-1.0).to_csv(path)
     with pytest.raises(MleRlError, match="positive"):
         recorded_in(path)
+    path = tmp_path / "words.csv"
+    TABLE.assign(duration_s="quick").to_csv(path)
+    with pytest.raises(MleRlError, match=r"duration_s of .*words.csv holds no numbers"):
+        recorded_in(path)
+
+
+def test_a_database_of_another_kind_is_refused_and_stays_as_it_is(tmp_path):
+    """Such as the ledger of a run, which lies where one looks for its executions."""
+    path = tmp_path / "rollouts.sqlite"
+    Ledger(path).close()
+    before = path.read_bytes()
+    with pytest.raises(MleRlError, match=r"rollouts.sqlite holds no recorded executions"):
+        recorded_in(path)
+    assert path.read_bytes() == before
 
 
 def test_actions_are_drawn_by_the_policy():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -71,7 +72,10 @@ def recorded_in(path: str | Path, task: str | None = None) -> Recorded:
         table = table[table["task"] == task]
         if table.empty:
             raise unknown_name(f"task in {path}", task, known)
-    seconds = table["duration_s"].dropna()
+    try:
+        seconds = pd.to_numeric(table["duration_s"]).dropna()
+    except (ValueError, TypeError) as error:
+        raise MleRlError(f"The column duration_s of {path} holds no numbers: {error}.") from None
     return recorded(seconds[seconds != 0])
 
 
@@ -85,7 +89,19 @@ def _read_table(path: Path) -> pd.DataFrame:
             return pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise MleRlError(f"{path} cannot be read as a table: {error}.") from None
+    if _is_of_another_kind(path):
+        raise MleRlError(f"{path} holds no recorded executions; check its name.")
     from mle_rl.rollout.executions import ExecutionStore  # needs the sandbox, a simulation does not
 
     with closing(ExecutionStore(path)) as store:
         return store.table()
+
+
+def _is_of_another_kind(path: Path) -> bool:
+    """Looks without touching: `ExecutionStore` would make a store of any database it is given."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            return ("executions",) not in tables.fetchall()
+    except sqlite3.Error:
+        return False  # the store says what is wrong
