@@ -7,7 +7,7 @@ transformers can load.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,7 +86,9 @@ def load_policy(name: str | Path = "tiny") -> Policy:
     """
     folder = Path(name)
     if str(name) == smollm2.NAME:
-        return _load(smollm2.NAME, smollm2.model_folder(), "chat", dtype="float32")
+        policy = _load(smollm2.NAME, smollm2.model_folder(), "chat", dtype="float32")
+        # What gets longer has lost its thread, and the whole batch waits for it.
+        return replace(policy, max_completion_length=512)
     if str(name) in policy_names():
         return _load(str(name), WEIGHTS / str(name), "tiny")
     if folder.is_dir():
