@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from mle_rl import tasks
 from mle_rl.errors import MleRlError
 from mle_rl.notebook import project_root
 
-COLUMNS = (
-    "sample",
-    "valid",
-    "reward_score",
-    "final_score",
-    "duration_s",
-    "family",
-    "program",
-)
+_KINDS = {
+    "sample": int,
+    "valid": int,
+    "reward_score": float,
+    "final_score": float,
+    "duration_s": float,
+    "family": str,
+    "program": str,
+}
+COLUMNS = tuple(_KINDS)
 """Of a file of samples: number, 1 or 0, both scores (empty if not valid), seconds, estimators, and
 the beginning of the program's SHA-256 (empty if the completion held none)."""
 
@@ -46,16 +48,25 @@ def read_table(file: Path) -> pd.DataFrame:
     Raises:
         MleRlError: It is damaged.
     """
-    text = {"family": str, "program": str}
     try:
-        table = pd.read_csv(file, dtype=text, na_values={"reward_score": "", "final_score": ""})
+        table = pd.read_csv(file, dtype=_KINDS)
     except (OSError, ValueError) as error:
         raise MleRlError(f"The samples {file} cannot be read ({error}): {_ADVICE}") from None
-    table[list(text)] = table[list(text)].fillna("")
-    scored = table.valid.astype(bool) == table.reward_score.notna()
-    if tuple(table) != COLUMNS or not table["sample"].is_unique or not scored.all():
+    if tuple(table) != COLUMNS or not _is_whole(table):
         raise MleRlError(f"{file} is not a table of samples: {_ADVICE}")
-    return table.sort_values("sample", ignore_index=True).astype({"valid": bool})
+    table = table.fillna({"family": "", "program": ""}).astype({"valid": bool})
+    return table.sort_values("sample", ignore_index=True)
+
+
+def _is_whole(table: pd.DataFrame) -> bool:
+    """Whether each sample is there once, and has both scores if it is valid and none if not."""
+    scores = np.isfinite(table[["reward_score", "final_score"]])
+    return bool(
+        table["sample"].is_unique
+        and (table["sample"] >= 0).all()
+        and table.valid.isin((0, 1)).all()
+        and scores.eq(table.valid == 1, axis=0).all(axis=None)
+    )
 
 
 _ADVICE = "restore it, or delete it and run `python -m mle_rl headroom` again."

@@ -24,7 +24,7 @@ import torch
 
 from mle_rl.agent import Policy
 from mle_rl.agent.family import model_family
-from mle_rl.analysis.samples import COLUMNS
+from mle_rl.analysis.samples import COLUMNS, read_table
 from mle_rl.errors import MleRlError
 from mle_rl.notebook import version
 from mle_rl.records import Execution, Outcome, Program
@@ -145,7 +145,7 @@ def _claimed(folder: Path, file: Path, settings: str) -> Iterator[TextIO]:
         hold(table, f"Another process records {file.name}: wait until it ends, or end it.")
         if not beside.is_file():
             write_whole(beside, settings)
-        if beside.read_text(encoding="utf-8") != settings:
+        if beside.read_bytes() != settings.encode():
             raise MleRlError(
                 f"{file} holds samples of other settings (see {beside.name} there): move both "
                 "away, or give this recording a folder of its own."
@@ -155,19 +155,14 @@ def _claimed(folder: Path, file: Path, settings: str) -> Iterator[TextIO]:
 
 def _recorded(table: TextIO, file: Path) -> set[int]:
     """Numbers of the recorded samples; a row that a kill cut short is removed."""
-    table.seek(0)
-    text = table.read()
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        table.truncate(len(whole.encode()))
+    begun = file.read_bytes()
+    whole = begun[: begun.rfind(b"\n") + 1]
+    if whole != begun:
+        table.truncate(len(whole))
     if not whole:
         table.write(",".join(COLUMNS) + "\n")
         table.flush()
-        return set()
-    header, *rows = csv.reader(whole.splitlines())
-    if tuple(header) != COLUMNS:
-        raise MleRlError(f"{file} is not a table of samples: move it away.")
-    return {int(row[0]) for row in rows}
+    return set(read_table(file)["sample"])
 
 
 def _missing(done: set[int], samples: int) -> Iterator[list[int]]:

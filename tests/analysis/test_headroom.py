@@ -109,12 +109,24 @@ def test_files_are_read_in_the_order_of_suite_and_numbers(tmp_path):
         lambda text: text + text.splitlines()[-1] + "\n",
         lambda text: text + 'x"y\n"',
         lambda text: "",
+        *(lambda text, name=name: text.replace(name, "x", 1) for name in COLUMNS),
+        lambda text: text.replace(",0.5,", ",fast,"),
+        lambda text: text.replace(",0.5,", ",inf,"),
+        lambda text: text.replace("0.25", "fast"),
+        lambda text: text.replace("0.25", ""),
+        lambda text: text.replace("\n1,1", "\n1,2"),
+        lambda text: text.replace("\n1,", "\n-1,"),
+        lambda text: text.replace("\n1,", "\none,"),
+        lambda text: text.replace("\n1,", "\n,"),
+        lambda text: "<<<<<<< HEAD\n" + text + "=======\n",
     ],
 )
 def test_a_damaged_file_is_one_sentence(tmp_path, damage):
     write(tmp_path, LOWER, table([None, (0.5, 0.25), None]))
     file = tmp_path / f"{LOWER}.csv"
-    file.write_text(damage(file.read_text()))
+    damaged = damage(file.read_text())
+    assert damaged != file.read_text()
+    file.write_text(damaged)
     with pytest.raises(MleRlError, match="restore it"):
         read_samples(tmp_path)
 

@@ -147,6 +147,34 @@ def test_samples_of_other_settings_are_not_mixed(record):
         record(other)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda rows: rows.replace(b"\n3,", b"\nthree,"),
+        lambda rows: rows.replace(b"\n3,", b"\n\xff,"),
+        lambda rows: rows.replace(b"\n3,", b"\n2,"),
+        lambda rows: rows.replace(b"sample", b"number"),
+        lambda rows: b"<<<<<<< HEAD\n" + rows,
+    ],
+)
+def test_a_damaged_recording_is_one_sentence_and_stays_as_it_is(record, damage):
+    file = record(Stub(), samples=6)
+    damaged = damage(file.read_bytes())
+    file.write_bytes(damaged)
+    environment = Stub()
+    with pytest.raises(MleRlError, match="some-task.csv .*restore it"):
+        record(environment)
+    assert file.read_bytes() == damaged
+    assert not environment.submitted
+
+
+def test_settings_that_cannot_be_read_are_other_settings(record):
+    file = record(Stub(), samples=6)
+    file.with_suffix(".json").write_bytes(b"\xff")
+    with pytest.raises(MleRlError, match="other settings"):
+        record(Stub())
+
+
 def test_no_samples_are_refused_and_leave_nothing(record, tmp_path):
     with pytest.raises(MleRlError, match="positive number"):
         record(Stub(), samples=0)
