@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from math import log
 
+from mle_rl.instrumentation.dataflow import parse
 from mle_rl.instrumentation.libraries import MODEL_LIBRARIES, MODEL_SUBMODULES
 
 _HELPERS = frozenset({"pipeline", "calibration", "cluster", "mixture", "isotonic"})
@@ -27,8 +28,8 @@ def model_family(code: str) -> str:
         `NO_MODEL` for a program that makes none, or that Python cannot read.
     """
     try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError):
+        tree = parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return NO_MODEL
     imported = _imported(tree)
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))

@@ -1,5 +1,6 @@
 """The family of a program is what it makes, whatever it is called and however it is imported."""
 
+import warnings
 from math import exp, log
 
 import numpy as np
@@ -45,6 +46,14 @@ def test_it_is_what_is_made(code, family):
 )
 def test_what_makes_no_model_has_no_family(code):
     assert model_family(code) == NO_MODEL
+
+
+def test_what_python_would_warn_of_is_not_said():
+    """A policy writes much of this; nobody who reads a progress line wants to know."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model_family("x = 1if True else 2")
+    assert not said
 
 
 def test_a_combination_is_a_family_of_its_own_and_order_does_not_matter():
