@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="of default, grammar, rl, smollm2, static, tree (default: these), evolution",
     )
+    compare.add_argument("--workers", type=int, default=2, help="programs at once; default: 2")
     compare.add_argument("--out", type=Path, help="folder; default: among the profile's results")
     compare.add_argument("--profile", choices=PROFILES, help="default: MLE_RL_PROFILE, else quick")
 
@@ -150,11 +151,10 @@ def _record(options: argparse.Namespace, folder: Path) -> None:
 
 def _compare(options: argparse.Namespace) -> None:
     from mle_rl.search import command
+    from mle_rl.search.settings import Settings
 
-    profile_name = options.profile or profile()
-    command.run(
-        profile_name, options.task, options.seconds, options.seed, options.methods, options.out
-    )
+    settings = Settings(task=options.task, seconds=options.seconds, workers=options.workers)
+    command.run(options.profile or profile(), settings, options.seed, options.methods, options.out)
 
 
 def _notebooks(options: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 The long search is evolution over the grammar (`mle_rl.search.evolution`), recorded by::
 
-    python -m mle_rl compare --methods evolution --task <id> --seconds 600 \
+    python -m mle_rl compare --methods evolution --task <id> --seconds 600 --workers 1 \
         --out results/full/long_search/<id>
 
 Both are chosen by the reward split, like everything else. What is known is a floor of what can be
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mle_rl import tasks
+from mle_rl.errors import MleRlError
 from mle_rl.notebook import project_root
 from mle_rl.search import recorded
-from mle_rl.search.record import SEARCHES
 from mle_rl.tasks import Task
 
 
@@ -46,7 +46,7 @@ def best_known(task: Task) -> Known:
     """The better of the best reference program and the best of the recorded long search.
 
     Raises:
-        MleRlError: A recorded search is damaged.
+        MleRlError: A recorded search is damaged, or not of this version of the task.
     """
     reference = tasks.leaderboard(task).best
     seconds = float("nan") if reference.duration_s is None else reference.duration_s
@@ -71,8 +71,15 @@ def gain_scale(name: str) -> dict[str, tuple[float, float]]:
 def _found(task: Task) -> Known | None:
     """The best program of the recorded long search; None if there is none."""
     folder = long_search_folder() / task.id
-    if not any((folder / SEARCHES).glob("*.json")):
+    searches = recorded.finished(folder)
+    if not searches:
         return None
+    for facts in searches.values():
+        if facts["settings"].get("task_fingerprint") != task.fingerprint:
+            raise MleRlError(
+                f"The long search in {folder} is of another task or an earlier version of it: "
+                "delete the folder, or run the search again."
+            )
     programs = recorded.read(folder).programs
     scores = programs.reward_score[programs.valid]
     if scores.empty:

@@ -23,8 +23,7 @@ from mle_rl.search.summary import equal_time, over_seeds
 
 def run(
     profile: str,
-    task: str,
-    seconds: float,
+    settings: Settings,
     seeds: Sequence[int],
     methods: Sequence[str],
     folder: Path | None,
@@ -33,16 +32,14 @@ def run(
 
     Args:
         profile: Whose results folder receives the comparison.
-        task: Id of the competition.
-        seconds: Budget of each search.
+        settings: Of the comparison.
         seeds: One search per method and seed.
         methods: Names in `mle_rl.search.methods.METHODS`; `COMPARED` if empty.
         folder: Instead of the one in the results folder.
     """
     limit_threads(1)
     mpl.use("agg")
-    settings = Settings(task=task, seconds=seconds)
-    folder = folder or recorded.comparison_folder(profile, task)
+    folder = folder or recorded.comparison_folder(profile, settings.task)
     compare(settings, folder, methods=methods or COMPARED, seeds=seeds)
     found = recorded.read(folder)
     written = Run("compare", profile, folder)

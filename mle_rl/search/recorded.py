@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,15 @@ FACTS = {
     "best_program": "Text of the program that is best on the reward split, if one is valid.",
 }
 """What is known of a finished search beside its programs."""
+
+
+_KINDS = {
+    **dict.fromkeys(("method", "task", "status", "family", "code"), str),
+    **dict.fromkeys(("ended_at_s", "duration_s", "reward_score", "final_score"), float),
+    "seed": int,
+    "valid": bool,
+}
+"""Of the columns of a search."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ def read(folder: Path) -> Recorded:
     facts = finished(folder)
     if not facts:
         raise MleRlError(f"There is no finished search in {folder}: run the comparison first.")
-    tables = [_read_rows(files(folder, f"{method}-{seed}")[0]) for method, seed in facts]
+    tables = [_read_rows(folder, each) for each in facts.values()]
     searches = pd.DataFrame(facts.values()).drop(columns=["settings", "best_program"])
     searches = searches.sort_values(["method", "seed"], key=_in_order, ignore_index=True)
     filled = [table for table in tables if len(table)] or tables[:1]
@@ -102,13 +112,15 @@ def _in_order(column: pd.Series) -> pd.Series:
     return column.map(places) if column.name == "method" else column
 
 
-def _read_rows(path: Path) -> pd.DataFrame:
-    types = {"method": str, "task": str, "status": str, "family": str, "code": str}
+def _read_rows(folder: Path, facts: Mapping) -> pd.DataFrame:
+    """The programs of a finished search, as many as its facts say."""
+    who = {name: facts[name] for name in ("method", "task", "seed")}
+    path, _ = files(folder, f"{facts['method']}-{facts['seed']}")
     try:
         # A family may be called "none", which pandas would otherwise read as missing.
         table = pd.read_csv(
             path,
-            dtype=types,
+            dtype=_KINDS,
             keep_default_na=False,
             na_values={"reward_score": "", "final_score": ""},
         )
@@ -116,7 +128,12 @@ def _read_rows(path: Path) -> pd.DataFrame:
         raise _damaged(path, error) from None
     if list(table) != list(COLUMNS):
         raise _damaged(path, "its columns are not those of a search")
-    return table.astype({"valid": bool})
+    scored = table[["reward_score", "final_score"]].notna().eq(table.valid, axis=0)
+    if not scored.all(axis=None):
+        raise _damaged(path, "a program has no score and is valid, or the other way round")
+    if len(table) != facts["programs"] or not (table[list(who)] == pd.Series(who)).all(axis=None):
+        raise _damaged(path, "its rows are not those of the search")
+    return table
 
 
 def _damaged(path: Path, why: object) -> MleRlError:

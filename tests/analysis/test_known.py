@@ -14,7 +14,7 @@ def long_search(monkeypatch, tmp_path):
     """Records a long search with these (reward, final) scores, None for what is not valid."""
     monkeypatch.setattr(known, "long_search_folder", lambda: tmp_path)
 
-    def record(task, pairs):
+    def record(task, pairs, fingerprint=None):
         folder = tmp_path / task.id
         with claimed(folder):
             rows = RunningSearch(folder, "evolution", task.id, 0, task.higher_is_better)
@@ -23,8 +23,11 @@ def long_search(monkeypatch, tmp_path):
                 execution = Execution(status, "", "", 0.5 + number, 0.5, 1.0, "limits")
                 outcome = Outcome((), pair is not None, *(pair or (None, None)))
                 rows.add(Trial(number, Program("a plan", f"{number}"), execution, outcome, 1.0))
-            settings = {"settings": {"seconds": 9.0}, "spent_s": 9.0, "date": "2026-01-01"}
-            rows.finish(settings | {"cores": 2})
+            settings = {
+                "seconds": 9.0,
+                "task_fingerprint": fingerprint or task.fingerprint,
+            }
+            rows.finish({"settings": settings, "spent_s": 9.0, "date": "2026-01-01", "cores": 2})
         return folder
 
     return record
@@ -53,6 +56,14 @@ def test_a_search_without_a_valid_program_knows_nothing(long_search):
     task = tasks.load("doctor-visits")
     long_search(task, [None, None])
     assert known.best_known(task).source == "reference"
+
+
+def test_a_search_on_an_earlier_version_of_the_task_is_refused(long_search):
+    """Its scores are of other answers."""
+    task = tasks.load("doctor-visits")
+    long_search(task, [(0.5, 0.5)], fingerprint="0" * 64)
+    with pytest.raises(MleRlError, match="earlier version"):
+        known.best_known(task)
 
 
 def test_a_damaged_search_is_one_sentence(long_search):

@@ -157,6 +157,8 @@ sys.exit(__main__.main(["notebooks"]))"""
         (["--task", "no-task"], "There is no task 'no-task'"),
         (["--seconds", "0"], "give a positive number"),
         (["--seconds", "-3"], "give a positive number"),
+        (["--seconds", "nan"], "give a positive number"),
+        (["--workers", "0"], "workers is 0; give at least 1"),
         (["--seed", "0", "-1"], "give whole numbers from 0 on"),
         (["--methods", "default", "magic"], "There is no method 'magic'. Known:"),
     ],

@@ -109,10 +109,39 @@ def test_a_damaged_record_is_named(folder, rows):
     path.unlink()
     with pytest.raises(MleRlError, match="cannot be read"):
         recorded.read(folder)
+    path.write_bytes(b"\xff")
+    with pytest.raises(MleRlError, match="cannot be read"):
+        recorded.read(folder)
     facts = folder / "searches" / "static-3.json"
     facts.write_text(json.dumps({"method": "static"}))
     with pytest.raises(MleRlError, match="cannot be read"):
         recorded.finished(folder)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text.replace("True", "Tru"),
+        lambda text: text.replace(",0.25,", ",fast,"),
+        lambda text: text.replace(",0.25,", ",,", 1),
+        lambda text: text.replace("False,,", "False,0.25,"),
+        lambda text: text.replace(",0.500,", ",,", 1),
+        lambda text: text.replace("some-task", "other-task", 1),
+        lambda text: text[: text.rindex("static")],
+        lambda text: text + "=======\n",
+    ],
+)
+def test_a_search_whose_rows_are_damaged_does_not_count_for_less(folder, rows, trial, damage):
+    """A search that lost its better half would pass for a worse method."""
+    for score in (0.25, None, 0.25):
+        rows.add(trial(score))
+    rows.finish(FACTS)
+    path = folder / "searches" / "static-3.csv"
+    damaged = damage(path.read_text())
+    assert damaged != path.read_text()
+    path.write_text(damaged)
+    with pytest.raises(MleRlError, match=r"static-3.csv cannot be read .*restore it"):
+        recorded.read(folder)
 
 
 def test_searches_are_in_the_order_of_the_methods(folder):
