@@ -34,7 +34,8 @@ def policy_gradient_loss(
     advantages, mask = _checked(log_probs, advantages, mask)
     if ratio is not None:
         advantages = advantages * ratio.detach()
-    return -_real(advantages * log_probs, mask).sum(1).mean()
+    # Each factor by itself: the gradient of one is the other, and 0 times NaN is NaN.
+    return -(_real(advantages, mask) * _real(log_probs, mask)).sum(1).mean()
 
 
 def clipped_loss(

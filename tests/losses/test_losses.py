@@ -264,6 +264,16 @@ def test_padding_has_no_influence(batch, padding):
         (a,) = torch.autograd.grad(one, now)
         (b,) = torch.autograd.grad(two, other)
         assert torch.equal(a, b)
+    rows = advantages.expand_as(mask)
+    there = torch.where(mask != 0, rows, padding)
+    for f in (
+        lambda x, a: clipped_loss(x, old, a, mask),
+        lambda x, a: policy_gradient_loss(x, a, mask),
+        lambda x, a: policy_gradient_loss(x, rows, mask, ratio=a),
+    ):
+        (a,) = torch.autograd.grad(f(now, rows), now)
+        (b,) = torch.autograd.grad(f(now, there), now)
+        assert torch.equal(a, b)
     for level in ("token", "sequence"):
         one = importance_ratio(now, old, mask, level=level)
         assert torch.equal(one, importance_ratio(other, other_old, mask, level=level))
