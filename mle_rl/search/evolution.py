@@ -19,16 +19,16 @@ from mle_rl.search.loop import Proposals
 
 @dataclass(frozen=True)
 class EvolutionSettings:
-    """How a population grows (mu + lambda selection, one child at a time)."""
+    """How a population grows: (mu + 1) selection, whose best programs never die out."""
 
     drafts: int = 20
-    """Independent draws before anything else; those that are running count."""
+    """Programs that are drawn independently, before the first child."""
 
     parents: int = 10
-    """The best programs so far, one of which is revised, each as likely as the other."""
+    """The best valid programs so far (mu), each of them equally likely to be revised."""
 
     crossover: float = 0.3
-    """How often the decisions of two parents are mixed, each from one or the other, before."""
+    """Probability that first the decisions of two parents are mixed: uniform crossover."""
 
 
 def evolution(

@@ -55,14 +55,65 @@ def test_no_program_is_proposed_twice_and_none_has_a_slip(grow):
         assert 'to_csv("submission.csv", index=False)' in code
 
 
-def test_only_the_best_valid_programs_have_children(grow):
-    """With one parent and no mixing, each child shares most decisions with the best so far."""
-    only = EvolutionSettings(drafts=5, parents=1, crossover=0.0)
-    codes, scores = grow(digits, 40, settings=only)
-    for number in range(5, 40):
-        best = codes[int(np.argmax(scores[:number]))]
-        lines = set(codes[number].splitlines())
-        assert len(lines & set(best.splitlines())) >= len(lines) // 3
+@pytest.fixture
+def revising(monkeypatch):
+    """Has a function told of every sketch that is about to be revised."""
+    revise = grammar.revise
+
+    def tell(look, revised=revise):
+        def spy(sketch, shape, rng):
+            look(sketch)
+            return revised(sketch, shape, rng)
+
+        monkeypatch.setattr(grammar, "revise", spy)
+
+    return tell
+
+
+def test_only_the_best_valid_programs_have_children(grow, revising):
+    """Every third kind of program is not valid, and each of the two best is revised."""
+    settings = EvolutionSettings(drafts=5, parents=2, crossover=0.0)
+    tried, ranks = {}, set()
+
+    def score(code):
+        tried[code] = None if digits(code) % 3 == 0 else digits(code)
+        return tried[code]
+
+    def look(sketch):
+        assert len(tried) >= settings.drafts
+        valid = sorted((each for each in tried.values() if each is not None), reverse=True)
+        ranks.add(valid.index(tried[grammar.write(sketch, SHAPE).code]))
+
+    revising(look)
+    grow(score, 40, settings=settings)
+    assert ranks == {0, 1}
+
+
+def test_each_decision_of_a_mixed_child_is_of_one_parent_or_the_other(grow, revising):
+    settings = EvolutionSettings(drafts=2, parents=2, crossover=1.0)
+    mixed = 0
+    for seed in range(8):
+        rng, shown = np.random.default_rng(seed), []
+        one, two = (grammar.sound(grammar.sketch(SHAPE, rng)) for _ in range(2))
+        revising(shown.append)
+        grow(digits, 3, settings=settings, seed=seed)
+        child = shown[0]
+        assert all(child[name] in (one[name], two[name]) for name in one)
+        mixed += child not in (one, two)
+    assert mixed > 1
+
+
+def test_what_was_proposed_before_is_revised_again(grow, revising):
+    """Here three of four revisions change nothing."""
+    seen, revise = [], grammar.revise
+
+    def lazy(sketch, shape, rng):
+        return sketch if len(seen) % 4 else revise(sketch, shape, rng)
+
+    revising(seen.append, lazy)
+    codes, _ = grow(digits, 30)
+    assert len(set(codes)) == len(codes)
+    assert len(seen) > 60
 
 
 def test_without_a_valid_program_it_goes_on_drawing(grow):
