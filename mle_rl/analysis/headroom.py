@@ -54,7 +54,7 @@ def summarise(samples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     samples leave; 0 is nothing, below 0 the samples are better than what was known. Where most of
     that way is easy, ``left_from_median`` tells more: the same from the median reference program
     on, above 1 if the samples do not even reach that. Best is by the reward split, on both.
-    ``known_from`` says where the best known program comes from.
+    ``known_from`` says where the best known program comes from. NaN where no sample is valid.
     """
     rows = []
     for name, table in samples.items():
@@ -165,9 +165,8 @@ def draw_headroom(samples: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataF
             look = {"color": OKABE_ITO[colour], "ls": style, "label": f"{split} split"}
             axis.plot(curve.k, curve[f"{split}_gain"], **look)
         axis.set(xscale="log", ylim=(-0.05, 1.2))
-        axis.set_title(
-            f"{task.task}\n{task.samples} samples, left {task.final_left:.0%}", fontsize=9
-        )
+        known = f"left {task.final_left:.0%}" if task.valid_share_all else "none valid"
+        axis.set_title(f"{task.task}\n{task.samples} samples, {known}", fontsize=9)
     for place in range(len(table), grid.size):
         grid.flat[place].axis("off")
         grid.flat[place - columns].tick_params(labelbottom=True)
@@ -176,7 +175,7 @@ def draw_headroom(samples: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataF
     last.legend(*grid.flat[0].get_legend_handles_labels(), fontsize="small", **place)
     fig.supxlabel("samples of the untrained policy, the best of which is handed in")
     fig.supylabel("gain")
-    left = (table.final_left > 0.05).sum()
+    left = (~(table.final_left <= 0.05)).sum()  # also where nothing is valid
     fig.suptitle(
         f"Sampling leaves over 5 % of the gain on {left} of {len(table)} tasks (final split)"
     )

@@ -142,6 +142,16 @@ def test_the_figure_has_a_panel_per_task_and_its_numbers():
     plt.close(fig)
 
 
+def test_a_task_on_which_nothing_is_valid_counts_as_one_with_something_left():
+    samples = {LOWER: table([None] * 3), HIGHER: table([between(HIGHER, 1.0, 1.0)] * 3)}
+    fig, _ = headroom.draw_headroom(samples)
+    lower, higher = (axis.get_title(loc=plt.rcParams["axes.titlelocation"]) for axis in fig.axes)
+    assert "1 of 2 tasks" in fig.get_suptitle()
+    assert lower.endswith("3 samples, none valid")
+    assert higher.endswith("3 samples, left 0%")
+    plt.close(fig)
+
+
 def test_no_samples_are_no_figure():
     with pytest.raises(MleRlError, match="No samples are recorded"):
         headroom.draw_headroom({})
