@@ -10,6 +10,7 @@ import argparse
 import ast
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from mle_rl import __version__
@@ -126,7 +127,8 @@ def _headroom(options: argparse.Namespace) -> None:
             _record(options, folder)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Interrupted; call again to go on from here.") from None
-    print(headroom.report(samples.read_samples(folder)))
+    found = samples.read_samples(folder, options.task)
+    print(headroom.report(found) if found else f"No samples are recorded in {folder} yet.")
 
 
 def _record(options: argparse.Namespace, folder: Path) -> None:
@@ -141,12 +143,13 @@ def _record(options: argparse.Namespace, folder: Path) -> None:
         if value < 1:
             raise MleRlError(f"--{name} is {value}; give at least 1.")
     limit_threads(1)
+    say = partial(print, flush=True)  # into a file, too
     chosen = [tasks.load(name) for name in options.task or tasks.names()]
     policy = load_policy(options.policy)
     with LocalPool(options.workers) as pool:
         for task in chosen:
             environment = Environment(task, pool, Limits(timeout_s=10.0))
-            record_samples(policy, environment, folder, options.samples)
+            record_samples(policy, environment, folder, options.samples, say=say)
 
 
 def _compare(options: argparse.Namespace) -> None:

@@ -78,9 +78,7 @@ def summarise(samples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def report(samples: Mapping[str, pd.DataFrame]) -> str:
-    """`summarise` in words and tables, for the command line."""
-    if not samples:
-        return "No samples are recorded yet."
+    """`summarise` in words and tables, for the command line; there must be samples of a task."""
     table = summarise(samples)
     names = {None: f"{FIRST} wanted", True: "yes", False: "no"}
     fit = table[["task", "samples", "valid_share", "distinct_valid"]]

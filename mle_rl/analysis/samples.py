@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from mle_rl import tasks
-from mle_rl.errors import MleRlError
+from mle_rl.errors import MleRlError, unknown_name
 from mle_rl.notebook import project_root
 
 _KINDS = {
@@ -30,14 +31,22 @@ def headroom_folder() -> Path:
     return project_root() / "results" / "full" / "headroom"
 
 
-def read_samples(folder: Path | None = None) -> dict[str, pd.DataFrame]:
+def read_samples(folder: Path | None = None, names: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
     """The recorded samples by task, in the order of the suite; tasks without any are left out.
 
+    Args:
+        folder: Holds a file per task; that of the committed figures by default.
+        names: Tasks that are wanted; all by default.
+
     Raises:
-        MleRlError: A file is damaged.
+        MleRlError: There is no such task, or a file is damaged.
     """
+    for name in names:
+        if name not in tasks.names():
+            raise unknown_name("task", name, tasks.names())
     folder = folder or headroom_folder()
-    files = {name: folder / f"{name}.csv" for name in tasks.names()}
+    wanted = [name for name in tasks.names() if not names or name in names]
+    files = {name: folder / f"{name}.csv" for name in wanted}
     found = {name: read_table(file) for name, file in files.items() if file.is_file()}
     return {name: table for name, table in found.items() if len(table)}
 

@@ -89,6 +89,8 @@ def compare(
                     f"Interrupted in the search {name}, seed {seed}. What had finished is kept; "
                     "the same command goes on with this search from its start."
                 ) from None
+    if not recorded.finished(comparison.folder):
+        raise MleRlError("Every method was left out: there is nothing to compare.")
     return recorded.read(comparison.folder).programs
 
 

@@ -159,10 +159,18 @@ def test_no_samples_are_no_figure():
 
 def test_the_command_says_what_is_recorded(tmp_path, capsys):
     assert main(["headroom", "--report", "--folder", str(tmp_path)]) == 0
-    assert "No samples" in capsys.readouterr().out
+    assert f"No samples are recorded in {tmp_path} yet" in capsys.readouterr().out
     write(tmp_path, HIGHER, table([None, between(HIGHER, 0.6, 0.9)]))
     assert main(["headroom", "--report", "--folder", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert HIGHER in shown
     assert "1000 wanted" in shown
     assert "0.4000" in shown
+    write(tmp_path, LOWER, table([None, between(LOWER, 0.6, 0.9)]))
+    for wanted, other in ((HIGHER, LOWER), (LOWER, HIGHER)):
+        assert main(["headroom", "--report", "--folder", str(tmp_path), "--task", wanted]) == 0
+        shown = capsys.readouterr().out
+        assert wanted in shown
+        assert other not in shown
+    assert main(["headroom", "--report", "--folder", str(tmp_path), "--task", "no-task"]) == 2
+    assert "There is no task 'no-task'" in capsys.readouterr().err

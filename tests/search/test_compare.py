@@ -100,7 +100,7 @@ def test_a_method_whose_policy_is_not_installed_is_left_out_and_said_so(
     assert set(programs.method) == {"good"}
     (line,) = [line for line in said if "left out" in line]
     assert "no-such-policy" in line
-    with pytest.raises(MleRlError, match="no finished search"):
+    with pytest.raises(MleRlError, match="Every method was left out"):
         compare(SETTINGS, tmp_path / "other", methods=("absent",), report=str)
 
 
