@@ -23,7 +23,7 @@ def novice(
     policy: Policy,
     shapes: Sequence[TaskShape],
     *,
-    slips: float = 3.5,
+    slips: float = 4.0,
     steps: int = 120,
     learning_rate: float = 1e-3,
     seed: int = 0,

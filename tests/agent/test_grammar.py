@@ -61,10 +61,18 @@ def test_more_than_a_million_programs_from_independent_decisions_alone(shape):
 
 def test_programs_without_slips_are_python_and_write_a_submission(shape):
     rng = np.random.default_rng(1)
-    for _ in range(150):
+    for _ in range(500):  # two of the rarer decisions must meet
         program = grammar.write(grammar.sound(grammar.sketch(shape, rng)), shape)
         ast.parse(program.code)
         assert 'to_csv("submission.csv", index=False)' in program.code
+
+
+def test_an_image_always_has_features():
+    shape = TaskShape("image", "label", "label")
+    code = grammar.write({**_plain(shape), "pixels": None}, shape).code
+    assert code.count("parts.append(") == 1
+    code = grammar.write({**_plain(shape), "pixels": None, "moments": "yes"}, shape).code
+    assert "reshape" not in code, "without pixels if there is anything else"
 
 
 def test_every_slip_changes_some_program(shape):

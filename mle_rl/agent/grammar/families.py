@@ -23,7 +23,7 @@ class Family:
         words: How a plan names it.
         dense: It refuses sparse matrices.
         parameters: Its keywords, each a decision of its own.
-        searched: The keyword that a cross-validated search varies.
+        searched: The keyword that a cross-validated search varies; none, if it is no parameter.
     """
 
     words: str
@@ -153,7 +153,7 @@ CLASSIFIERS: dict[str, Family] = {
         "sklearn.discriminant_analysis",
         "LinearDiscriminantAnalysis",
         (_one_of("solver", 0.60, '"lsqr", shrinkage="auto"', '"eigen", shrinkage="auto"'),),
-        "solver",
+        "shrinkage",
         dense=True,
     ),
 }

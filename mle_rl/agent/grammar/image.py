@@ -85,11 +85,16 @@ def write(code: Code, sketch: Sketch) -> None:
 
 
 def _parts(sketch: Sketch) -> list[str]:
+    """Lines that fill ``parts``; whoever decided for nothing else takes the pixels after all."""
+    step = sketch["shrink"]
+    small = "images" if step is None else f"images[:, ::{step}, ::{step}]"
+    pixels = [f"parts.append({small}.reshape(len(images), -1))"]
+    others = _summaries(sketch) + _gradient_parts(sketch)
+    return others if others and sketch["pixels"] is None else pixels + others
+
+
+def _summaries(sketch: Sketch) -> list[str]:
     lines = []
-    if sketch["pixels"] is not None:
-        step = sketch["shrink"]
-        small = "images" if step is None else f"images[:, ::{step}, ::{step}]"
-        lines.append(f"parts.append({small}.reshape(len(images), -1))")
     if sketch["moments"] is not None:
         lines.append("parts.append(images.mean(axis=(1, 2)))")
         lines.append("parts.append(images.std(axis=(1, 2)))")
@@ -103,7 +108,7 @@ def _parts(sketch: Sketch) -> list[str]:
     if sketch["rows"] is not None:
         lines.append("parts.append(images.mean(axis=1).reshape(len(images), -1))")
         lines.append("parts.append(images.mean(axis=2).reshape(len(images), -1))")
-    return lines + _gradient_parts(sketch)
+    return lines
 
 
 def _gradient_parts(sketch: Sketch) -> list[str]:
@@ -143,5 +148,5 @@ def words(sketch: Sketch) -> str:
         "orientations": "orientations",
         "spectrum": "a spectrum",
     }
-    named = [text for key, text in parts.items() if sketch[key] is not None] or ["nothing"]
+    named = [text for key, text in parts.items() if sketch[key] is not None] or ["pixels"]
     return ", ".join(named) + (" with PCA" if sketch["pca"] is not None else "")

@@ -17,21 +17,21 @@ from mle_rl.agent.grammar.shape import TaskShape
 from mle_rl.records import Program
 
 SLIPS: dict[str, float] = {
-    "slip.path": 0.13,
-    "slip.target": 0.12,
-    "slip.import": 0.15,
-    "slip.transform": 0.13,
-    "slip.predict": 0.13,
-    "slip.index": 0.11,
-    "slip.id": 0.09,
-    "slip.filename": 0.09,
-    "slip.keyword": 0.16,
-    "slip.parenthesis": 0.08,
-    "slip.method": 0.08,
-    "slip.test": 0.08,
+    "slip.path": 0.12,
+    "slip.target": 0.11,
+    "slip.import": 0.13,
+    "slip.transform": 0.12,
+    "slip.predict": 0.12,
+    "slip.index": 0.10,
+    "slip.id": 0.085,
+    "slip.filename": 0.085,
+    "slip.keyword": 0.145,
+    "slip.parenthesis": 0.07,
+    "slip.method": 0.07,
+    "slip.test": 0.07,
 }
 """Mistakes, each made independently with this probability (``slip.keyword`` only where a keyword is
-written): about a quarter of all programs has none."""
+written): three programs in ten have none."""
 
 _WRITING = (
     choice("validate", None, 0.45, {"holdout": 5, "cv": 2, "loss": 3}),
