@@ -55,6 +55,18 @@ def test_what_is_left_is_measured_on_the_sample_that_the_reward_split_chooses(na
 
 
 @pytest.mark.parametrize("name", [LOWER, HIGHER])
+def test_what_is_left_is_measured_from_what_a_long_search_found_if_that_is_better(
+    name, monkeypatch
+):
+    found = known.Known(*between(name, 1.25, 1.25), 1.0, "long search")
+    monkeypatch.setattr(known, "_found", lambda task: found)
+    (row,) = headroom.summarise({name: table([between(name, 1.0, 0.5)])}).itertuples()
+    assert row.known_from == "long search"
+    assert (row.best_known, row.final_best_known) == (found.reward_score, found.final_score)
+    assert (row.left, row.final_left) == pytest.approx((0.2, 0.6))
+
+
+@pytest.mark.parametrize("name", [LOWER, HIGHER])
 def test_without_a_valid_one_the_sample_submission_is_handed_in(name):
     pairs = [None, between(name, 0.5, 0.4), None, None]
     curves = headroom.best_of_k_curves({name: table(pairs)}, [1, 2, 4, 8])
