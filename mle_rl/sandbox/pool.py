@@ -114,7 +114,8 @@ class LocalPool(WorkerPool):
         packages: Installed distributions that programs may import, with what these require.
 
     Raises:
-        MleRlError: The tier is not to be had here, or a server does not start.
+        MleRlError: The tier is not to be had here, a server does not start, or the system allows
+            no more processes or open files.
     """
 
     def __init__(
@@ -124,7 +125,12 @@ class LocalPool(WorkerPool):
         packages: tuple[str, ...] = view.PROGRAM_PACKAGES,
     ) -> None:
         check_choice(workers, tier)
-        super().__init__([LocalWorker(tier, packages, slot) for slot in slots.claim(workers)])
+        try:
+            super().__init__([LocalWorker(tier, packages, slot) for slot in slots.claim(workers)])
+        except OSError as error:
+            raise MleRlError(
+                f"{workers} workers cannot be started ({error.strerror}): ask for fewer."
+            ) from None
 
 
 def check_choice(workers: int, tier: str) -> None:

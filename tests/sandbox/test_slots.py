@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 
 import pytest
 
+from mle_rl import MleRlError
 from mle_rl.sandbox import Job, LocalPool, slots
 
 
@@ -76,6 +78,20 @@ def test_where_names_are_refused_everybody_counts_from_0(monkeypatch):
     assert _numbers(claimed) == [0, 1, 0]
     for slot in claimed:
         slot.free()
+
+
+@pytest.mark.parametrize("what", ["socket.socket", "subprocess.Popen"])
+def test_more_workers_than_the_system_allows_are_one_sentence_and_keep_no_number(what, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(what, refuse)
+        with pytest.raises(MleRlError, match=r"3 workers cannot be started .*open files.*fewer"):
+            LocalPool(3)
+    (slot,) = slots.claim(1)
+    assert slot.number == 0
+    slot.free()
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
