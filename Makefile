@@ -65,7 +65,7 @@ lab: $(STAMP)
 	@$(VENV)/bin/jupyter lab notebooks/00_start_here.ipynb
 
 bench: $(STAMP)
-	@$(RUN) -m mle_rl.instrumentation.bench doctor-visits smoking-mothers handwritten-digits
+	@$(RUN) -m mle_rl.instrumentation.bench doctor-visits raising-functions handwritten-digits
 	@$(RUN) -m mle_rl.sandbox.bench
 	@$(RUN) -m mle_rl.rollout.bench
 

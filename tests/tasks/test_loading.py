@@ -8,8 +8,8 @@ import pytest
 from mle_rl import MleRlError, tasks
 from mle_rl.tasks import loading
 
-FAST = ("photo-patches", "doctor-visits", "terrain-height", "smoking-mothers", "handwritten-digits")
-SLOW = ("library-docstrings", "function-length")
+FAST = ("photo-patches", "doctor-visits", "terrain-height", "handwritten-digits")
+SLOW = ("library-docstrings", "function-length", "raising-functions")
 
 
 def test_the_suite_has_what_was_promised():

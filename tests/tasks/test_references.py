@@ -58,7 +58,7 @@ def run_and_grade(task, code, folder):
     [
         ("doctor-visits", "shrunk-last-year"),
         ("terrain-height", "slopes-linear"),
-        ("smoking-mothers", "group-rates"),
+        ("raising-functions", "log-logistic"),
         ("handwritten-digits", "naive-bayes-smoothed"),
     ],
 )

@@ -8,7 +8,7 @@ from mle_rl.tasks.references import (
     handwritten_digits,
     library_docstrings,
     photo_patches,
-    smoking_mothers,
+    raising_functions,
     terrain_height,
 )
 from mle_rl.tasks.references.reference import Reference
@@ -20,7 +20,7 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
     "doctor-visits": doctor_visits.REFERENCES,
     "function-length": function_length.REFERENCES,
     "terrain-height": terrain_height.REFERENCES,
-    "smoking-mothers": smoking_mothers.REFERENCES,
+    "raising-functions": raising_functions.REFERENCES,
     "handwritten-digits": handwritten_digits.REFERENCES,
 }
 

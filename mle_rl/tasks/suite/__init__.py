@@ -6,7 +6,7 @@ from mle_rl.tasks.suite import (
     handwritten_digits,
     library_docstrings,
     photo_patches,
-    smoking_mothers,
+    raising_functions,
     terrain_height,
 )
 
@@ -18,7 +18,7 @@ COMPETITIONS = {
         doctor_visits.COMPETITION,
         function_length.COMPETITION,
         terrain_height.COMPETITION,
-        smoking_mothers.COMPETITION,
+        raising_functions.COMPETITION,
         handwritten_digits.COMPETITION,
     )
 }

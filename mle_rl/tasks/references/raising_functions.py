@@ -1,4 +1,4 @@
-"""Reference programs for ``smoking-mothers``."""
+"""Reference programs for ``raising-functions``."""
 
 from mle_rl.tasks.references.reference import Reference, joined, reference
 
@@ -10,24 +10,23 @@ import pandas as pd
 _LOAD = """\
 train = pd.read_csv("input/train.csv")
 test = pd.read_csv("input/test.csv")
-y = train["smoked"]
+y = train["raises"]
 """
 
 _PLAIN = """\
-X = train.drop(columns=["id", "smoked"])
+X = train.drop(columns=["id", "raises"])
 X_test = test.drop(columns="id")
+"""
+
+_LOGS = """\
+X = np.log1p(train.drop(columns=["id", "raises"]))
+X_test = np.log1p(test.drop(columns="id"))
 """
 
 _CATEGORIES = """\
 def engineer(table):
-    X = table.drop(columns=["id", "smoked"], errors="ignore")
-    X["weight_band"] = X["birth_weight"] // 250
-    X["mother_age_band"] = X["mother_age"] // 3
-    X["father_age_band"] = X["father_age"] // 4
-    X["gap_band"] = np.minimum(X["months_since_last"] // 12, 8)
-    X["visits_band"] = np.minimum(X["prenatal_visits"] // 3, 6)
-    numbers = ["birth_weight", "mother_age", "father_age", "months_since_last", "prenatal_visits"]
-    return X.drop(columns=numbers)
+    X = table.drop(columns=["id", "raises"], errors="ignore")
+    return np.floor(2 * np.log2(1 + X)).clip(upper=12).astype(int)
 
 
 X = engineer(train)
@@ -36,21 +35,22 @@ X_test = engineer(test)
 
 _ENGINEERED = """\
 def engineer(table):
-    X = table.drop(columns=["id", "smoked"], errors="ignore")
-    X["father_known"] = (X["father_age"] > 0).astype(int)
-    known = X["father_known"] == 1
-    X["age_difference"] = np.where(known, X["father_age"] - X["mother_age"], 0)
-    X["education_difference"] = np.where(known, X["father_education"] - X["mother_education"], 0)
-    X["education_sum"] = X["mother_education"] + X["father_education"]
-    X["finished_school"] = (X["mother_education"] >= 12).astype(int)
-    X["went_to_college"] = (X["mother_education"] > 12).astype(int)
-    X["light_baby"] = (X["birth_weight"] < 2800).astype(int)
-    X["few_visits"] = (X["prenatal_visits"] < 8).astype(int)
-    X["married_educated"] = X["married"] * X["mother_education"]
-    X["white_unmarried"] = X["mother_white"] * (1 - X["married"])
-    X["log_months"] = np.log1p(X["months_since_last"])
-    X["mother_age_squared"] = X["mother_age"] ** 2
-    X["education_squared"] = X["mother_education"] ** 2
+    X = table.drop(columns=["id", "raises"], errors="ignore").astype(float)
+    size = X["statements"] + 1
+    for column in ["ifs", "loops", "returns", "assignments", "calls", "comparisons", "strings"]:
+        X[column + "_share"] = X[column] / size
+    X["conditions"] = X["comparisons"] + X["connectives"] + X["negations"]
+    X["conditions_per_if"] = X["conditions"] / (X["ifs"] + 1)
+    X["left_over"] = X["statements"] - X[["ifs", "loops", "returns", "assignments"]].sum(axis=1)
+    X["empty_ifs"] = X["ifs"] - X["left_over"] - X["returns"]
+    X["checks"] = X["ifs"] * (1 - X["private"])
+    X["documented"] = (X["doc_lines"] > 0).astype(float)
+    X["doc_per_argument"] = X["doc_lines"] / (X["arguments"] + 1)
+    X["optional"] = X["defaults"] / (X["arguments"] + 1)
+    X["names_per_statement"] = X["names"] / size
+    X["attributes_per_call"] = X["attributes"] / (X["calls"] + 1)
+    X["log_size"] = np.log1p(X["statements"])
+    X["public_function"] = (1 - X["private"]) * (1 - X["method"])
     return X
 
 
@@ -60,11 +60,11 @@ X_test = engineer(test)
 
 _FIT = """\
 model.fit(X, y)
-smoked = model.predict_proba(X_test)[:, 1]
+raises = model.predict_proba(X_test)[:, 1]
 """
 
 _WRITE = """\
-pd.DataFrame({"id": test["id"], "smoked": smoked}).to_csv("submission.csv", index=False)
+pd.DataFrame({"id": test["id"], "raises": raises}).to_csv("submission.csv", index=False)
 """
 
 
@@ -79,31 +79,41 @@ def _model(name: str, plan: str, imports: str, features: str, model: str) -> Ref
 REFERENCES = (
     _program(
         "constant",
-        "Predict the share of smokers for everybody.",
+        "Predict the share of raising functions for every one.",
         "",
-        "smoked = np.full(len(test), y.mean())",
+        "raises = np.full(len(test), y.mean())",
     ),
     _program(
-        "education-alone",
-        "The less schooling, the more likely.",
+        "ifs-alone",
+        "The more conditions, the more likely.",
         "",
-        'smoked = 1 - test["mother_education"] / 20',
+        'raises = test["ifs"]',
     ),
     _program(
-        "marriage-rates",
-        "The rate among married and unmarried mothers.",
+        "private-rates",
+        "The rate among public and private functions.",
         "",
-        'smoked = test["married"].map(y.groupby(train["married"]).mean())',
+        'raises = test["private"].map(y.groupby(train["private"]).mean())',
     ),
     _program(
         "group-rates",
-        "Rates by marriage, skin and schooling, shrunk to the mean.",
+        "Rates by number of conditions, privacy and documentation, shrunk to the mean.",
         "",
         """
-        keys = ["married", "mother_white", "mother_education"]
-        groups = train.groupby(keys)["smoked"].agg(["sum", "count"]).reset_index()
-        merged = test[keys].merge(groups, on=keys, how="left").fillna(0)
-        smoked = (merged["sum"] + 10 * y.mean()) / (merged["count"] + 10)
+        def keys(table):
+            return pd.DataFrame(
+                {
+                    "ifs": table["ifs"].clip(upper=6),
+                    "private": table["private"],
+                    "documented": table["doc_lines"] > 0,
+                }
+            )
+
+
+        by = ["ifs", "private", "documented"]
+        groups = keys(train).assign(raises=y).groupby(by)["raises"].agg(["sum", "count"])
+        merged = keys(test).merge(groups.reset_index(), on=by, how="left").fillna(0)
+        raises = (merged["sum"] + 10 * y.mean()) / (merged["count"] + 10)
         """,
     ),
     _model(
@@ -125,7 +135,7 @@ REFERENCES = (
         """
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
         model.fit(X, y)
-        smoked = model.predict(X_test)
+        raises = model.predict(X_test)
         """,
     ),
     _model(
@@ -137,7 +147,7 @@ REFERENCES = (
     ),
     _model(
         "small-tree",
-        "A decision tree with leaves of forty births or more.",
+        "A decision tree with leaves of forty functions or more.",
         "from sklearn.tree import DecisionTreeClassifier",
         _PLAIN,
         "model = DecisionTreeClassifier(min_samples_leaf=40, random_state=0)",
@@ -157,7 +167,7 @@ REFERENCES = (
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
         """,
-        _PLAIN,
+        _LOGS,
         "model = make_pipeline(StandardScaler(), KNeighborsClassifier(50))",
     ),
     _model(
@@ -169,6 +179,17 @@ REFERENCES = (
         from sklearn.preprocessing import StandardScaler
         """,
         _PLAIN,
+        "model = make_pipeline(StandardScaler(), LogisticRegression())",
+    ),
+    _model(
+        "log-logistic",
+        "Logistic regression on scaled logarithms of the counts.",
+        """
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        """,
+        _LOGS,
         "model = make_pipeline(StandardScaler(), LogisticRegression())",
     ),
     _model(
@@ -186,7 +207,7 @@ REFERENCES = (
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import PolynomialFeatures, StandardScaler
         """,
-        _PLAIN,
+        _LOGS,
         """
         model = make_pipeline(
             StandardScaler(), PolynomialFeatures(2), LogisticRegression(C=0.003, max_iter=1000)
@@ -202,7 +223,7 @@ REFERENCES = (
         from sklearn.preprocessing import StandardScaler
         from sklearn.svm import SVC
         """,
-        _PLAIN,
+        _LOGS,
         "model = make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(C=0.3), cv=3))",
     ),
     _model(
@@ -213,7 +234,7 @@ REFERENCES = (
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
         """,
-        _PLAIN,
+        _LOGS,
         """
         model = make_pipeline(
             StandardScaler(),
@@ -232,19 +253,19 @@ REFERENCES = (
     ),
     _model(
         "random-forest-large-leaves",
-        "A random forest with leaves of eight births or more.",
+        "A random forest with leaves of four functions or more.",
         "from sklearn.ensemble import RandomForestClassifier",
         _PLAIN,
-        "model = RandomForestClassifier(300, min_samples_leaf=8, random_state=0)",
+        "model = RandomForestClassifier(300, min_samples_leaf=4, random_state=0)",
     ),
     _model(
         "extra-trees",
-        "Extremely randomised trees with leaves of eight births or more.",
+        "Extremely randomised trees with leaves of four functions or more.",
         "from sklearn.ensemble import ExtraTreesClassifier",
         _PLAIN,
         """
         model = ExtraTreesClassifier(
-            400, min_samples_leaf=8, max_features=0.5, random_state=0
+            400, min_samples_leaf=4, max_features=0.5, random_state=0
         )
         """,
     ),
@@ -303,7 +324,7 @@ REFERENCES = (
     ),
     _model(
         "one-hot-logistic",
-        "Bands of every number as categories, one-hot, logistic regression.",
+        "Bands of every count as categories, one-hot, logistic regression.",
         """
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
@@ -324,7 +345,7 @@ REFERENCES = (
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import SplineTransformer, StandardScaler
         """,
-        _PLAIN,
+        _LOGS,
         """
         model = make_pipeline(
             StandardScaler(),
@@ -336,7 +357,7 @@ REFERENCES = (
     ),
     _model(
         "engineered-logistic",
-        "Differences between the parents, bands and products; logistic regression.",
+        "Shares, differences and products of counts; logistic regression.",
         """
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
@@ -347,7 +368,7 @@ REFERENCES = (
     ),
     _model(
         "engineered-searched-logistic",
-        "Differences, bands and products; penalty found by cross-validation.",
+        "Shares, differences and products; penalty found by cross-validation.",
         """
         from sklearn.linear_model import LogisticRegressionCV
         from sklearn.pipeline import make_pipeline
@@ -370,7 +391,7 @@ REFERENCES = (
     ),
     _model(
         "engineered-boosting",
-        "Differences, bands and products; slow gradient boosting.",
+        "Shares, differences and products; slow gradient boosting.",
         "from sklearn.ensemble import GradientBoostingClassifier",
         _ENGINEERED,
         """
@@ -453,10 +474,10 @@ REFERENCES = (
         trees = ExtraTreesClassifier(500, min_samples_leaf=6, max_features=0.5, random_state=0)
         linear = make_pipeline(StandardScaler(), LogisticRegression(C=0.03, max_iter=1000))
         weighted = [(0.12, model) for model in boosting] + [(0.2, trees), (0.2, linear)]
-        smoked = 0
+        raises = 0
         for weight, model in weighted:
             model.fit(X, y)
-            smoked = smoked + weight * pd.Series(model.predict_proba(X_test)[:, 1]).rank(pct=True)
+            raises = raises + weight * pd.Series(model.predict_proba(X_test)[:, 1]).rank(pct=True)
         """,
     ),
 )
