@@ -7,6 +7,7 @@ transformers can load.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -60,6 +61,14 @@ class Policy:
                 return_dict=False,
             )
         )
+
+    def digest(self) -> str:
+        """SHA-256 of the names and 32-bit values of all weights, hexadecimal."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().float().numpy().tobytes())
+        return digest.hexdigest()
 
     def parse(self, completion_ids: tuple[int, ...]) -> Program | None:
         """The program in a completion, or None when there is none or it was cut off before its

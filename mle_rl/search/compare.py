@@ -33,6 +33,9 @@ from mle_rl.tasks import Task
 
 Report = Callable[[str], None]
 
+_WEIGHTS = "weights_sha256"
+"""Among the recorded settings of a method that has a policy, see `mle_rl.agent.Policy.digest`."""
+
 _IMPORTED = ("mle_rl.search.sampled", "mle_rl.search.reinforcement", "mle_rl.training.trainer")
 """What takes seconds to import, once per process, and must not be charged to whoever is first."""
 
@@ -80,6 +83,7 @@ def compare(
         for position, (name, seed) in enumerate(searches, 1):
             title = f"[{position}/{len(searches)}] {name}, seed {seed}"
             if (name, seed) in done:
+                comparison.check_weights(name, title, done[name, seed])
                 report(f"{title}: finished before, not repeated")
                 continue
             try:
@@ -109,14 +113,30 @@ class _Comparison:
         """The settings as they are recorded."""
         return self.settings.to_dict() | {"task_fingerprint": self.task.fingerprint}
 
+    def facts_of(self, name: str) -> dict:
+        """The settings of a method, with the digest of the weights that it starts from."""
+        policy = self.policies.get(METHODS[name].policy)
+        return self.facts | ({} if policy is None else {_WEIGHTS: policy.digest()})
+
     def check_same(self, done: Mapping[tuple[str, int], Mapping]) -> None:
         """Refuse to add to searches that had other settings."""
         for (name, seed), facts in done.items():
-            if differing := differences(self.facts, facts["settings"]):
+            if differing := differences(self.facts, _without_weights(facts["settings"])):
                 raise MleRlError(
                     f"{self.folder} holds a finished search ({name}, seed {seed}) with other "
                     f"settings ({'; '.join(differing)}): choose another folder, or delete it."
                 )
+
+    def check_weights(self, name: str, title: str, facts: Mapping) -> None:
+        """Refuse to keep a search that started from other weights than those of today."""
+        method, recorded_digest = METHODS[name], facts["settings"].get(_WEIGHTS)
+        if recorded_digest is None or self._policy(method.policy, title) is None:
+            return
+        if recorded_digest != self.facts_of(name)[_WEIGHTS]:
+            raise MleRlError(
+                f"{self.folder} holds a finished search ({title}) that started from other weights "
+                f"of {method.policy}: choose another folder, or delete it."
+            )
 
     def search(self, name: str, seed: int, title: str) -> None:
         """One search, from warm workers to its files; none if its policy cannot be loaded."""
@@ -154,7 +174,8 @@ class _Comparison:
                     on_step=on_step,
                 )
             )
-            rows.finish({"settings": self.facts, "spent_s": round(budget.elapsed_s, 3)} | _where())
+            facts = {"settings": self.facts_of(name), "spent_s": round(budget.elapsed_s, 3)}
+            rows.finish(facts | _where())
             progress.end(rows.programs, rows.valid, rows.best_reward_score)
 
     def _policy(self, name: str, title: str) -> Policy | None:
@@ -166,6 +187,10 @@ class _Comparison:
                 self.policies[name] = None
                 self.report(f"{title}: left out. {error}")
         return self.policies[name]
+
+
+def _without_weights(settings: Mapping) -> dict:
+    return {name: value for name, value in settings.items() if name != _WEIGHTS}
 
 
 def _prepare(opened: ExitStack) -> None:

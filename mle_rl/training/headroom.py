@@ -111,22 +111,13 @@ def _settings(policy: Policy, environment: Environment, seed: int) -> str:
         "task": environment.task.id,
         "task_fingerprint": environment.task.fingerprint,
         "policy": policy.name,
-        "weights_sha256": weights_digest(policy),
+        "weights_sha256": policy.digest(),
         "seed": seed,
         "chunk": CHUNK,
         "limits": asdict(environment.limits),
         "versions": {name: version(name) for name in _DECISIVE},
     }
     return json.dumps(fields, indent=1) + "\n"
-
-
-def weights_digest(policy: Policy) -> str:
-    """SHA-256 of the names and 32-bit values of all weights, hexadecimal."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(policy.model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().float().numpy().tobytes())
-    return digest.hexdigest()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A comparison: what is run, what is not run again, what is refused, and what it says meanwhile."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import repeat
 
 import pytest
@@ -88,6 +89,24 @@ def test_searches_with_other_settings_are_not_mixed(methods, tmp_path):
     with pytest.raises(MleRlError, match="seconds 20.0 there, 30.0 here"):
         compare(other, tmp_path, methods=("good",), report=str)
     assert methods == [("good", 0)]
+
+
+def test_a_search_from_other_weights_is_not_kept(methods, monkeypatch, tmp_path):
+    class Policy:
+        def digest(self):
+            return self.weights
+
+    policy = Policy()
+    monkeypatch.setattr(compare_module, "load_policy", lambda name: policy)
+    monkeypatch.setitem(METHODS, "good", replace(METHODS["good"], policy="a policy"))
+    policy.weights = "old"
+    for _ in range(2):
+        compare(SETTINGS, tmp_path, methods=("good", "bad"), report=str)
+    assert methods == [("good", 0), ("bad", 0)], "the same weights are the same search"
+    policy.weights = "new"
+    with pytest.raises(MleRlError, match="started from other weights of a policy"):
+        compare(SETTINGS, tmp_path, methods=("good",), report=str)
+    compare(SETTINGS, tmp_path, methods=("bad",), report=str)
 
 
 def test_a_method_whose_policy_is_not_installed_is_left_out_and_said_so(

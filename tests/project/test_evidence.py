@@ -1,0 +1,38 @@
+"""What is recorded in the repository belongs to the weights and tasks that it ships."""
+
+import json
+
+import pytest
+
+from mle_rl import tasks
+from mle_rl.agent import load_policy
+from mle_rl.analysis.headroom import living
+from mle_rl.analysis.samples import headroom_folder, read_samples
+from mle_rl.search.methods import METHODS
+from mle_rl.search.recorded import comparison_folder, comparisons, finished
+
+SAMPLES = read_samples()
+COMPARISONS = comparisons("full")
+
+
+@pytest.fixture(scope="module")
+def digest():
+    return load_policy("tiny").digest()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_tiny_is_a_poor_but_living_policy(name, digest):
+    """5 to 40 % valid, 200 or more different valid programs among the first 1,000."""
+    settings = json.loads((headroom_folder() / f"{name}.json").read_text(encoding="utf-8"))
+    assert settings["weights_sha256"] == digest, "recorded with other weights: record again"
+    assert settings["task_fingerprint"] == tasks.load(name).fingerprint
+    assert living(SAMPLES[name])["fit"] is not False, living(SAMPLES[name])
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_searches_start_from_the_weights_and_tasks_of_today(name, digest):
+    for (method, _), facts in finished(comparison_folder("full", name)).items():
+        settings = facts["settings"]
+        assert settings["task_fingerprint"] == tasks.load(name).fingerprint
+        if METHODS[method].policy == "tiny":
+            assert settings["weights_sha256"] == digest, "recorded with other weights"
