@@ -7,6 +7,7 @@ import pytest
 from mle_rl import tasks
 from mle_rl.agent import load_policy
 from mle_rl.analysis.headroom import living
+from mle_rl.analysis.known import best_known
 from mle_rl.analysis.samples import headroom_folder, read_samples
 from mle_rl.search.methods import METHODS
 from mle_rl.search.recorded import comparison_folder, comparisons, finished
@@ -36,3 +37,11 @@ def test_searches_start_from_the_weights_and_tasks_of_today(name, digest):
         assert settings["task_fingerprint"] == tasks.load(name).fingerprint
         if METHODS[method].policy == "tiny":
             assert settings["weights_sha256"] == digest, "recorded with other weights"
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_what_long_searches_found_is_of_the_tasks_of_today(name):
+    task = tasks.load(name)
+    sign = 1 if task.higher_is_better else -1
+    best = tasks.leaderboard(task).best.reward_score
+    assert sign * best_known(task).reward_score >= sign * best

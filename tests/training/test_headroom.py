@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 import small_run
+import torch
 
 from mle_rl import MleRlError
 from mle_rl.agent import Policy
@@ -135,6 +136,14 @@ def test_what_the_machine_did_is_not_recorded_as_a_failure_of_the_program(record
         record(Stub(killed=(3, 90)), "killed")
     assert len(read_table(tmp_path / "killed" / "some-task.csv")) == SAMPLES - 2
     assert record(Stub(), "killed").read_bytes() == whole
+
+
+def test_samples_of_other_weights_are_not_mixed(record, policy):
+    record(Stub(), samples=2)
+    with torch.no_grad():
+        next(policy.model.parameters()).add_(0.01)
+    with pytest.raises(MleRlError, match="other settings"):
+        record(Stub())
 
 
 def test_samples_of_other_settings_are_not_mixed(record):
