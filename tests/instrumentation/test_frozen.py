@@ -41,7 +41,7 @@ def check_agreement(tiny, count: int) -> None:
 
 
 def test_it_agrees_on_a_few_programs(tiny):
-    check_agreement(tiny, 20)
+    check_agreement(tiny, 80)
 
 
 @pytest.mark.slow

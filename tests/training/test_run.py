@@ -176,7 +176,7 @@ def test_rules_that_drop_rollouts_train_and_account_for_them(tmp_path, policy, p
 
 
 def test_one_policy_trains_on_two_tasks_weighted_by_their_mean_durations(tmp_path, policy, pool):
-    names = ("doctor-visits", "handwritten-digits")
+    names = ("doctor-visits", "function-length")
     weighting = DurationWeighting("task_mean")
     rewards = RewardWeights(failure=-0.8, score_scale="percentile")
     config = settings(tmp_path / "run", tasks=names, steps=2, weighting=weighting, rewards=rewards)
