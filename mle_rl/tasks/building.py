@@ -14,8 +14,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -50,6 +50,13 @@ class Example:
         pixels = b"" if self.pixels is None else self.pixels.tobytes()
         text = "\x1f".join((salt, self.group, self.target, *self.features))
         return hashlib.sha256(text.encode() + pixels).hexdigest()
+
+
+def distinct(examples: Iterable[Example]) -> list[Example]:
+    """Those whose features no other example has: they could lie on both sides of a split."""
+    examples = list(examples)
+    count = Counter(example.features for example in examples)
+    return [example for example in examples if count[example.features] == 1]
 
 
 @dataclass(frozen=True)

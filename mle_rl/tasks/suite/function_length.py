@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections import Counter
 
-from mle_rl.tasks.building import Competition, Example
+from mle_rl.tasks.building import Competition, Example, distinct
 from mle_rl.tasks.suite.docstrings import anonymise, module_files, parse
 
 _PACKAGES = ("matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels")
@@ -49,18 +48,12 @@ Submissions are scored by the **quadratic weighted kappa** of the predicted and 
 
 
 def _examples() -> list[Example]:
-    found = [
-        (name, text, grade)
+    return distinct(
+        Example(features=(text,), target=str(grade), group=name)
         for package in _PACKAGES
         for name, path in module_files(package)
         for text, grade in _graded_docstrings(parse(path))
-    ]
-    count = Counter(text for _, text, _ in found)
-    return [
-        Example(features=(text,), target=str(grade), group=name)
-        for name, text, grade in found
-        if count[text] == 1
-    ]
+    )
 
 
 def _graded_docstrings(tree: ast.Module) -> list[tuple[str, int]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from mle_rl.tasks.building import Competition, Example
+from mle_rl.tasks.building import Competition, Example, distinct
 from mle_rl.tasks.suite.docstrings import paragraphs
 
 _LIBRARIES = {
@@ -45,19 +43,13 @@ each library, columns named as in `sample_submission.csv`.
 
 
 def _examples() -> list[Example]:
-    found = [
-        (library, file, text)
+    return distinct(
+        Example(features=(text,), target=library, group=file, stratum=library)
         for library, package in _LIBRARIES.items()
         for file, text in paragraphs(
             package, per_file=12, min_chars=80, max_chars=400, min_words=10
         )
-    ]
-    count = Counter(text for _, _, text in found)
-    return [
-        Example(features=(text,), target=library, group=file, stratum=library)
-        for library, file, text in found
-        if count[text] == 1
-    ]
+    )
 
 
 COMPETITION = Competition(

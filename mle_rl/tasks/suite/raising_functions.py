@@ -10,7 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from mle_rl.tasks.building import Competition, Example
+from mle_rl.tasks.building import Competition, Example, distinct
 from mle_rl.tasks.suite.docstrings import module_files, parse
 
 _PACKAGES = ("matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels")
@@ -87,18 +87,12 @@ Submissions are scored by the **area under the ROC curve**; higher is better.
 
 
 def _examples() -> list[Example]:
-    found = [
-        (name, *counted)
+    return distinct(
+        Example(features=features, target=target, group=name)
         for package in _PACKAGES
         for name, path in module_files(package)
-        for counted in _functions(parse(path))
-    ]
-    count = Counter(features for _, features, _ in found)
-    return [
-        Example(features=features, target=target, group=name)
-        for name, features, target in found
-        if count[features] == 1
-    ]
+        for features, target in _functions(parse(path))
+    )
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -144,7 +138,7 @@ def _counts(nodes: list[ast.AST]) -> dict[str, int]:
     kinds = Counter(type(node) for node in nodes)
     formatted = [node for node in nodes if isinstance(node, ast.JoinedStr)]
     # One string each: how Python takes an f-string apart depends on its version.
-    parts = {id(part) for whole in formatted for part in ast.walk(whole) if part is not whole}
+    parts = {id(part) for string in formatted for part in ast.walk(string) if part is not string}
     whole = [node for node in nodes if id(node) not in parts]
     literals = Counter(type(node.value) for node in whole if isinstance(node, ast.Constant))
     return {
