@@ -22,3 +22,8 @@ def unknown_name(kind: str, name: str, known) -> MleRlError:
         known: The names that exist.
     """
     return MleRlError(f"There is no {kind} {name!r}. Known: {', '.join(sorted(known))}.")
+
+
+def first_line(error: BaseException) -> str:
+    """What another library's error says first, for a sentence of ours; its type if it is silent."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].strip()[:160]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import deque
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Protocol
 
-from mle_rl.errors import MleRlError
+from mle_rl.errors import MleRlError, first_line
 from mle_rl.records import Execution
 from mle_rl.sandbox.failures import LOST
 from mle_rl.sandbox.job import Job
@@ -38,7 +39,7 @@ class Worker(Protocol):
         """Runs a job. Raises WorkerLost, or MleRlError when the sandbox failed."""
 
     def replace(self) -> None:
-        """Starts another in its place. Raises WorkerLost when stopped, MleRlError when it fails."""
+        """Starts another in its place. Raises WorkerLost when stopped, anything when it fails."""
 
     def stop(self) -> None:
         """Ends it, from any thread, also while it runs a job."""
@@ -101,13 +102,25 @@ class Backlog:
                 waiting.future.set_exception(CancelledError())
 
     def retire_worker(self, failure: MleRlError) -> None:
-        """One thread takes no more; when it was the last, what waits fails with its failure."""
+        """One thread takes no more; when it was the last, what waits fails with its failure.
+
+        While others are left that is a warning, and nothing at all when the backlog is closed.
+        """
         with self._changed:
-            self._workers -= 1
-            if self._workers > 0:
+            if self.closed:
                 return
-            self._failure = failure
-            failed = self._emptied()
+            self._workers -= 1
+            left = self._workers
+            if not left:
+                self._failure = failure
+                failed = self._emptied()
+        if left:
+            warnings.warn(
+                f"{failure} Of the pool's workers {left} {'is' if left == 1 else 'are'} left.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return
         for waiting in failed:
             if waiting.tried or waiting.future.set_running_or_notify_cancel():
                 waiting.future.set_exception(failure)
@@ -133,11 +146,20 @@ def serve(worker: Worker, backlog: Backlog) -> None:
                 worker.replace()
             except WorkerLost:
                 return  # stopped
-            except MleRlError as failure:
-                backlog.retire_worker(failure)
+            except Exception as error:  # of the system or of Ray: nobody else would hear of it
+                backlog.retire_worker(_cannot_replace(error))
                 return
         except BaseException as error:
             waiting.future.set_exception(error)
+
+
+def _cannot_replace(error: Exception) -> MleRlError:
+    if isinstance(error, MleRlError):
+        return error
+    return MleRlError(
+        f"A sandbox worker was lost, and another cannot be started ({first_line(error)}): make a "
+        "new pool, with fewer workers when the system allows no more processes or open files."
+    )
 
 
 def _try_again(waiting: Waiting, worker: Worker, backlog: Backlog) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from mle_rl.errors import MleRlError
 from mle_rl.records import Execution, Marker
@@ -54,8 +55,16 @@ class LocalWorker:
 
         Raises:
             WorkerLost: The worker has been stopped.
+            OSError: The system allows no more processes or open files; none is left open.
         """
         ours, theirs = socket.socketpair()
+        with theirs, contextlib.ExitStack() as opened:
+            opened.enter_context(ours)
+            errors = opened.enter_context(tempfile.TemporaryFile())
+            self._launch(ours, theirs, errors)
+            opened.pop_all()  # they stay open as long as the server
+
+    def _launch(self, ours: socket.socket, theirs: socket.socket, errors: BinaryIO) -> None:
         arguments = {
             "root": launcher.package_root(),
             "control_fd": theirs.fileno(),
@@ -65,22 +74,20 @@ class LocalWorker:
             "slot": self._slot.number if self._slot else 0,
             "probe": self._probe,
         }
-        with self._lock, theirs:
+        with self._lock:
             if self._stopped:
-                ours.close()
                 raise WorkerLost
-            self._socket = ours
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when it has ended
             self._process = subprocess.Popen(
                 launcher.command(),
                 env=environment("/", 1),
                 cwd="/",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=self._errors,
+                stderr=errors,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
+            self._socket, self._errors = ours, errors
             with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
                 stdin.write(json.dumps(arguments).encode())
 
@@ -112,8 +119,8 @@ class LocalWorker:
         Raises:
             MleRlError: It ended by an error of its own, or takes too long.
         """
-        self._socket.settimeout(_PATIENCE_S)
         try:
+            self._socket.settimeout(_PATIENCE_S)
             return wire.receive(self._socket)[0]
         except TimeoutError:
             self._end()
@@ -134,8 +141,8 @@ class LocalWorker:
                 after the time limit.
             MleRlError: The sandbox failed to set the program up.
         """
-        self._socket.settimeout(job.limits.timeout_s + _PATIENCE_S)
         try:
+            self._socket.settimeout(job.limits.timeout_s + _PATIENCE_S)
             wire.send(self._socket, job.to_wire())
             answer, blobs = wire.receive(self._socket)
         except (EOFError, OSError):
@@ -165,6 +172,7 @@ class LocalWorker:
         Raises:
             WorkerLost: The worker has been stopped.
             MleRlError: The server ended by an error of its own, which is a bug of this library.
+            OSError: The system allows no more processes or open files.
         """
         words = self._end()
         if self._process.returncode == launcher.FAILED:
