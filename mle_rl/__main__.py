@@ -177,7 +177,7 @@ def _outputs(options: argparse.Namespace) -> None:
     settings_profile = options.profile or profile()
     settings = notebook_runner.Settings(settings_profile, results_folder(settings_profile))
     for path in notebook_runner.find(only=options.only):
-        notebook_outputs.adopt(settings.executed(path), path)
+        notebook_outputs.adopt(settings.executed(path), path, settings_profile)
         print(f"{path.name}: outputs of the {settings_profile} profile")
 
 

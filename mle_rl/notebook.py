@@ -133,10 +133,15 @@ def shown_path(path: Path) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text file, making its folder; what the system refuses becomes one sentence."""
+    """Write a text file, making its folder; what the system refuses becomes one sentence.
+
+    It is there as a whole or not at all, whenever the process is killed.
+    """
+    part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
     except OSError as error:
         raise unwritable(path, error) from None
 

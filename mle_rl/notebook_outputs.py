@@ -19,6 +19,9 @@ from mle_rl.notebook import project_root
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+MARK = "mle_rl"
+"""In the metadata of an executed copy, from the end of its run on: fingerprint and profile."""
+
 KEPT_TYPES = ("image/png", "text/html", "text/latex", "text/markdown", "text/plain")
 
 
@@ -50,18 +53,30 @@ def stripped(content: NotebookNode) -> NotebookNode:
     return content
 
 
-def adopt(executed: Path, notebook: Path) -> None:
+def read_completed(executed: Path) -> NotebookNode | None:
+    """An executed copy; None when it is absent, damaged, or of a run that did not end well."""
+    try:
+        content = nbformat.read(executed, as_version=4)
+        return content if MARK in content.metadata else None
+    except Exception:  # nbformat raises many unrelated types for what is not a notebook
+        return None
+
+
+def adopt(executed: Path, notebook: Path, profile: str) -> None:
     """Put the outputs of an executed copy into the committed notebook.
 
     Raises:
-        MleRlError: There is no executed copy, or the notebook has changed since.
+        MleRlError: There is no executed copy of a run of this profile that has ended well, or the
+            notebook has changed since.
     """
-    if not executed.is_file():
+    done = read_completed(executed)
+    if done is None or done.metadata[MARK].get("profile") != profile:
         raise MleRlError(
-            f"Notebook {notebook.stem} has no executed copy {executed}: run "
-            f"'python -m mle_rl notebooks --only {notebook.stem}' first."
+            f"Notebook {notebook.stem} has no executed copy {executed} of a run that ended well "
+            f"in the profile {profile}: run 'python -m mle_rl notebooks --profile {profile} "
+            f"--only {notebook.stem}' first."
         )
-    done, now = nbformat.read(executed, as_version=4), nbformat.read(notebook, as_version=4)
+    now = nbformat.read(notebook, as_version=4)
     if [cell.source for cell in done.cells] != [cell.source for cell in now.cells]:
         raise MleRlError(
             f"Notebook {notebook.stem} has changed since it was executed (or was executed with "
@@ -74,7 +89,9 @@ def write_notebook(content: NotebookNode, path: Path) -> None:
     """Write a notebook as the repository keeps it: one space of indent, one newline at the end."""
     nbformat.validate(content)
     text = nbformat.writes(content, version=4, indent=1, ensure_ascii=False, sort_keys=True)
-    path.write_text(text.rstrip("\n") + "\n", encoding="utf-8", newline="\n")
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text.rstrip("\n") + "\n", encoding="utf-8", newline="\n")
+    part.replace(path)
 
 
 def _stripped_output(output: NotebookNode) -> NotebookNode | None:

@@ -21,9 +21,9 @@ import nbformat
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from mle_rl.errors import MleRlError, unknown_name
-from mle_rl.notebook import project_root, results_folder, unwritable
+from mle_rl.notebook import project_root, results_folder, write
 from mle_rl.notebook_kernel import KernelClient, drive
-from mle_rl.notebook_outputs import first_widget_error
+from mle_rl.notebook_outputs import MARK, first_widget_error, read_completed
 
 _LIBRARY = Path(__file__).parent
 
@@ -97,8 +97,9 @@ def run(notebooks: Iterable[Path], profile: str, *, resume: bool = False, parame
 
 
 def execute(path: Path, settings: Settings, progress: Progress) -> None:
-    """Execute one notebook in a fresh kernel and keep the executed copy."""
+    """Execute one notebook in a fresh kernel and keep the executed copy, marked at the end."""
     content = _read(path, settings.parameters)
+    content.metadata.pop(MARK, None)
     digest = fingerprint(content, _recorded(settings.results))
     copy = settings.executed(path)
     if settings.resume and _was_executed(copy, digest, settings.profile):
@@ -125,7 +126,7 @@ def execute(path: Path, settings: Settings, progress: Progress) -> None:
             f"Notebook {path.stem} shows an error inside a widget: {problem}. Call the function "
             f"under the slider once in a cell of its own; the executed copy is {copy}."
         )
-    content.metadata["mle_rl"] = {"fingerprint": digest, "profile": settings.profile}
+    content.metadata[MARK] = {"fingerprint": digest, "profile": settings.profile}
     _save(content, copy)
     progress.done(f"{progress.cells} cells in {progress.elapsed}")
 
@@ -229,18 +230,12 @@ def _refuse_unknown(parameters: Iterable[str], path: Path) -> None:
 
 
 def _was_executed(copy: Path, digest: str, profile: str) -> bool:
-    if not copy.is_file():
-        return False
-    mark = nbformat.read(copy, as_version=4).metadata.get("mle_rl", {})
-    return mark == {"fingerprint": digest, "profile": profile}
+    done = read_completed(copy)
+    return done is not None and done.metadata[MARK] == {"fingerprint": digest, "profile": profile}
 
 
 def _save(content: nbformat.NotebookNode, copy: Path) -> None:
-    try:
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(content, copy)
-    except OSError as error:
-        raise unwritable(copy, error) from None
+    write(copy, nbformat.writes(content) + "\n")
 
 
 def _failure(path: Path, content, cell: int, error: Exception, copy: Path) -> MleRlError:

@@ -9,7 +9,16 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from mle_rl import MleRlError
 from mle_rl.notebook import project_root
-from mle_rl.notebook_outputs import WIDGET_STATE, WIDGET_VIEW, adopt, first_widget_error, stripped
+from mle_rl.notebook_outputs import (
+    MARK,
+    WIDGET_STATE,
+    WIDGET_VIEW,
+    adopt,
+    first_widget_error,
+    stripped,
+    write_notebook,
+)
+from mle_rl.notebook_runner import _save
 
 PNG = "iVBORw0KGgo="
 
@@ -18,6 +27,12 @@ def _executed(*outputs, source="x"):
     cell = new_code_cell(source, execution_count=3, outputs=list(outputs))
     cell.metadata = {"tags": ["parameters"], "execution": {"shell.execute_reply": "2026-01-01"}}
     return new_notebook(cells=[cell], metadata={"papermill": {"duration": 3.1}})
+
+
+def _completed(*outputs, source="x", profile="quick"):
+    content = _executed(*outputs, source=source)
+    content.metadata[MARK] = {"fingerprint": "0", "profile": profile}
+    return content
 
 
 def _texts(content) -> list[str]:
@@ -90,15 +105,52 @@ def test_an_error_caught_by_a_widget_is_found():
 def test_outputs_are_taken_over_only_from_the_same_sources(tmp_path):
     notebook, executed = tmp_path / "01_a.ipynb", tmp_path / "executed.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell("x")]), notebook)
-    with pytest.raises(MleRlError, match="has no executed copy"):
-        adopt(executed, notebook)
-    nbformat.write(_executed(new_output("stream", text="1\n")), executed)
-    adopt(executed, notebook)
+    nbformat.write(_completed(new_output("stream", text="1\n")), executed)
+    adopt(executed, notebook, "quick")
     assert _texts(nbformat.read(notebook, as_version=4)) == ["1\n"]
     nbformat.write(new_notebook(cells=[new_markdown_cell("x")]), notebook)
     before = notebook.read_bytes()
-    adopt_again = new_notebook(cells=[new_code_cell("y")])
-    nbformat.write(adopt_again, executed)
+    nbformat.write(_completed(source="y"), executed)
     with pytest.raises(MleRlError, match="has changed since"):
-        adopt(executed, notebook)
+        adopt(executed, notebook, "quick")
     assert notebook.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(path.read_bytes()[:-40]),
+        lambda path: path.write_text("[]"),
+        lambda path: nbformat.write(_executed(), path),
+        lambda path: nbformat.write(_completed(profile="smoke"), path),
+    ],
+    ids=["absent", "cut off", "something else", "broken off", "of another profile"],
+)
+def test_outputs_are_taken_over_only_from_a_run_that_ended_well(tmp_path, harm):
+    notebook, executed = tmp_path / "01_a.ipynb", tmp_path / "executed.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("x")]), notebook)
+    nbformat.write(_completed(new_output("stream", text="1\n")), executed)
+    harm(executed)
+    before = notebook.read_bytes()
+    with pytest.raises(MleRlError, match="no executed copy.*ended well.*--profile quick --only"):
+        adopt(executed, notebook, "quick")
+    assert notebook.read_bytes() == before
+
+
+@pytest.mark.parametrize("save", [write_notebook, _save], ids=["committed", "executed"])
+def test_a_kill_while_writing_leaves_the_notebook_before(tmp_path, monkeypatch, save):
+    class Killed(BaseException):
+        pass
+
+    def cut_off(path, text, **options):
+        path.write_bytes(text[:40].encode())
+        raise Killed
+
+    path = tmp_path / "01_a.ipynb"
+    save(new_notebook(cells=[new_code_cell("x")]), path)
+    before = path.read_bytes()
+    monkeypatch.setattr(Path, "write_text", cut_off)
+    with pytest.raises(Killed):
+        save(new_notebook(), path)
+    assert path.read_bytes() == before

@@ -7,6 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from mle_rl import MleRlError
+from mle_rl.notebook_outputs import MARK
 from mle_rl.notebook_runner import Progress, Settings, clock, execute, find, fingerprint, run
 
 
@@ -133,6 +134,28 @@ def test_resume_leaves_out_what_is_unchanged_and_only_that(tmp_path):
     assert len(ran.read_text()) == 2
     _execute(_notebook(tmp_path, "01_a", count + "\n"), tmp_path, resume=True)
     assert len(ran.read_text()) == 3
+
+
+def test_resume_executes_again_what_a_kill_has_cut_off(tmp_path):
+    path = _notebook(tmp_path, "01_a", "print(1)")
+    _execute(path, tmp_path)
+    copy = tmp_path / "results" / "executed" / "01_a.ipynb"
+    copy.write_bytes(copy.read_bytes()[:-40])
+    content, log = _execute(path, tmp_path, resume=True)
+    assert content.cells[1].outputs[0].text == "1\n"
+    assert "left out" not in log
+
+
+def test_only_a_run_that_ended_well_is_marked(tmp_path):
+    """Also where an executed copy has become the notebook, with its mark."""
+    content, _ = _execute(_notebook(tmp_path, "01_a", "x = 1"), tmp_path)
+    assert set(content.metadata[MARK]) == {"fingerprint", "profile"}
+    content.cells[1].source = "1 / 0"
+    nbformat.write(content, tmp_path / "01_a.ipynb")
+    with pytest.raises(MleRlError, match="ZeroDivisionError"):
+        _execute(tmp_path / "01_a.ipynb", tmp_path)
+    copy = tmp_path / "results" / "executed" / "01_a.ipynb"
+    assert MARK not in nbformat.read(copy, as_version=4).metadata
 
 
 def test_a_failed_notebook_is_not_resumed_as_done(tmp_path):
