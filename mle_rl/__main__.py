@@ -79,7 +79,9 @@ def _parser() -> argparse.ArgumentParser:
 
     notebooks = commands.add_parser("notebooks", help="execute the notebooks in order")
     notebooks.set_defaults(command=_notebooks)
-    notebooks.add_argument("--resume", action="store_true", help="leave out what is unchanged")
+    notebooks.add_argument(
+        "--resume", action="store_true", help="leave out what is unchanged; smoke keeps nothing"
+    )
     notebooks.add_argument(
         "-p",
         "--parameter",
@@ -102,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _tasks(options: argparse.Namespace) -> None:
     from mle_rl import tasks
+    from mle_rl.analysis.known import best_known
     from mle_rl.tasks.loading import default_data_dir
 
     for name in tasks.names():
@@ -109,6 +112,10 @@ def _tasks(options: argparse.Namespace) -> None:
             print(f"building {name}", file=sys.stderr, flush=True)
         tasks.load(name)
     table = tasks.describe().drop(columns=["programs", "best_program"])
+    known = [best_known(tasks.load(name)) for name in table.task]
+    place = table.columns.get_loc("best_reference") + 1
+    table.insert(place, "best_known", [each.reward_score for each in known])
+    table.insert(place + 1, "known_from", [each.source for each in known])
     print(table.to_string(index=False, float_format="{:.4g}".format))
 
 
@@ -148,37 +155,39 @@ def _record(options: argparse.Namespace, folder: Path) -> None:
     policy = load_policy(options.policy)
     with LocalPool(options.workers) as pool:
         for task in chosen:
-            environment = Environment(task, pool, Limits(timeout_s=10.0))
+            environment = Environment(task, pool, Limits())
             record_samples(policy, environment, folder, options.samples, say=say)
 
 
 def _compare(options: argparse.Namespace) -> None:
+    chosen = options.profile or profile()  # a mistake in it is said before the slow imports
     from mle_rl.search import command
     from mle_rl.search.settings import Settings
 
     settings = Settings(task=options.task, seconds=options.seconds, workers=options.workers)
-    command.run(options.profile or profile(), settings, options.seed, options.methods, options.out)
+    command.run(chosen, settings, options.seed, options.methods, options.out)
 
 
 def _notebooks(options: argparse.Namespace) -> None:
+    chosen = options.profile or profile()
     from mle_rl import notebook_runner
 
     notebook_runner.run(
         notebook_runner.find(only=options.only),
-        options.profile or profile(),
+        chosen,
         resume=options.resume,
         parameters=[_parameter(text) for text in options.parameter],
     )
 
 
 def _outputs(options: argparse.Namespace) -> None:
+    chosen = options.profile or profile()
     from mle_rl import notebook_outputs, notebook_runner
 
-    settings_profile = options.profile or profile()
-    settings = notebook_runner.Settings(settings_profile, results_folder(settings_profile))
+    settings = notebook_runner.Settings(chosen, results_folder(chosen))
     for path in notebook_runner.find(only=options.only):
-        notebook_outputs.adopt(settings.executed(path), path, settings_profile)
-        print(f"{path.name}: outputs of the {settings_profile} profile")
+        notebook_outputs.adopt(settings.executed(path), path, chosen)
+        print(f"{path.name}: outputs of the {chosen} profile")
 
 
 def _parameter(text: str) -> tuple[str, object]:

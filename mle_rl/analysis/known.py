@@ -27,13 +27,11 @@ class Known:
 
     Attributes:
         reward_score, final_score: In the units of the metric.
-        duration_s: Execution time, NaN if nobody measured it.
         source: ``reference`` or ``long search``.
     """
 
     reward_score: float
     final_score: float
-    duration_s: float
     source: str
 
 
@@ -49,8 +47,7 @@ def best_known(task: Task) -> Known:
         MleRlError: A recorded search is damaged, or not of this version of the task.
     """
     reference = tasks.leaderboard(task).best
-    seconds = float("nan") if reference.duration_s is None else reference.duration_s
-    known = Known(reference.reward_score, reference.final_score, seconds, "reference")
+    known = Known(reference.reward_score, reference.final_score, "reference")
     found = _found(task)
     if found is None:
         return known
@@ -85,5 +82,4 @@ def _found(task: Task) -> Known | None:
     if scores.empty:
         return None
     best = programs.loc[scores.idxmax() if task.higher_is_better else scores.idxmin()]
-    found = (float(best[name]) for name in ("reward_score", "final_score", "duration_s"))
-    return Known(*found, "long search")
+    return Known(float(best.reward_score), float(best.final_score), "long search")

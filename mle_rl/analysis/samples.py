@@ -68,12 +68,14 @@ def read_table(file: Path) -> pd.DataFrame:
 
 
 def _is_whole(table: pd.DataFrame) -> bool:
-    """Whether each sample is there once, and has both scores if it is valid and none if not."""
+    """Whether each sample is there once, with program and scores if valid, and no score if not."""
     scores = np.isfinite(table[["reward_score", "final_score"]])
     return bool(
         table["sample"].is_unique
         and (table["sample"] >= 0).all()
         and table.valid.isin((0, 1)).all()
+        and table.program[table.valid == 1].notna().all()
+        and (np.isfinite(table.duration_s) & (table.duration_s >= 0)).all()
         and scores.eq(table.valid == 1, axis=0).all(axis=None)
     )
 

@@ -62,7 +62,7 @@ def plot_search(
         The figure, and its numbers: method, minutes, final_score, low and high.
 
     Raises:
-        MleRlError: No program is valid, or searches with different budgets.
+        MleRlError: No method has a valid program for each seed, or budgets differ.
     """
     if searches.seconds.nunique() != 1:
         raise MleRlError("Searches with different budgets cannot be compared in one figure.")
@@ -71,7 +71,13 @@ def plot_search(
     if curves.empty:
         raise MleRlError("No program of the comparison is valid: give it more seconds.")
     lines = [_line(curves, searches, method, seconds, rng) for method in _ordered(searches)]
-    shown = pd.concat([line for line in lines if len(line)], ignore_index=True)
+    drawn = [line for line in lines if len(line)]
+    if not drawn:
+        raise MleRlError(
+            "Every method has a seed without a valid program, so that none has a line: give them "
+            "more seconds."
+        )
+    shown = pd.concat(drawn, ignore_index=True)
     fig, axes = plt.subplots(figsize=(7.6, 4.2))
     for method, line in zip(_ordered(searches), lines, strict=True):
         if len(line):

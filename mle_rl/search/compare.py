@@ -83,7 +83,6 @@ def compare(
         for position, (name, seed) in enumerate(searches, 1):
             title = f"[{position}/{len(searches)}] {name}, seed {seed}"
             if (name, seed) in done:
-                comparison.check_weights(name, title, done[name, seed])
                 report(f"{title}: finished before, not repeated")
                 continue
             try:
@@ -106,49 +105,40 @@ class _Comparison:
     task: Task
     folder: Path
     report: Report
-    policies: dict[str, Policy | None] = field(default_factory=dict)
+    policies: dict[str, Policy | MleRlError] = field(default_factory=dict)
 
-    @property
-    def facts(self) -> dict:
-        """The settings as they are recorded."""
-        return self.settings.to_dict() | {"task_fingerprint": self.task.fingerprint}
-
-    def facts_of(self, name: str) -> dict:
-        """The settings of a method, with the digest of the weights that it starts from."""
-        policy = self.policies.get(METHODS[name].policy)
-        return self.facts | ({} if policy is None else {_WEIGHTS: policy.digest()})
+    def facts_of(self, policy: Policy | None) -> dict:
+        """The settings as they are recorded, with the digest of the weights if there are any."""
+        facts = self.settings.to_dict() | {"task_fingerprint": self.task.fingerprint}
+        return facts if policy is None else facts | {_WEIGHTS: policy.digest()}
 
     def check_same(self, done: Mapping[tuple[str, int], Mapping]) -> None:
-        """Refuse to add to searches that had other settings."""
+        """Refuse to add to searches that had other settings, or started from other weights."""
         for (name, seed), facts in done.items():
-            if differing := differences(self.facts, _without_weights(facts["settings"])):
+            there, policy = facts["settings"], self.policy_of(name)
+            if isinstance(policy, MleRlError):  # not to be had here: whatever was recorded holds
+                there = {key: value for key, value in there.items() if key != _WEIGHTS}
+                policy = None
+            if differing := differences(self.facts_of(policy), there):
                 raise MleRlError(
                     f"{self.folder} holds a finished search ({name}, seed {seed}) with other "
                     f"settings ({'; '.join(differing)}): choose another folder, or delete it."
                 )
 
-    def check_weights(self, name: str, title: str, facts: Mapping) -> None:
-        """Refuse to keep a search that started from other weights than those of today."""
-        method, recorded_digest = METHODS[name], facts["settings"].get(_WEIGHTS)
-        if recorded_digest is None or self._policy(method.policy, title) is None:
-            return
-        if recorded_digest != self.facts_of(name)[_WEIGHTS]:
-            raise MleRlError(
-                f"{self.folder} holds a finished search ({title}) that started from other weights "
-                f"of {method.policy}: choose another folder, or delete it."
-            )
-
     def search(self, name: str, seed: int, title: str) -> None:
         """One search, from warm workers to its files; none if its policy cannot be loaded."""
         method, task, settings = METHODS[name], self.task, self.settings
-        if method.policy is not None and self._policy(method.policy, title) is None:
+        policy = self.policy_of(name)
+        if isinstance(policy, MleRlError):
+            self.report(f"{title}: left out. {policy}")
             return
+        facts = {"settings": self.facts_of(policy)}
         with ExitStack() as opened:
             # A pool of its own: programs that are late must not run beside the next method's.
             pool = opened.enter_context(LocalPool(settings.workers, settings.tier))
             rows = record.RunningSearch(self.folder, name, task.id, seed, task.higher_is_better)
             opened.enter_context(closing(rows))
-            if method.policy is not None:
+            if policy is not None:
                 _prepare(opened)
             budget = Budget(settings.seconds)
             progress = Progress(title, budget, self.report)
@@ -165,7 +155,7 @@ class _Comparison:
                 Start(
                     task=task,
                     environment=Environment(task, pool, settings.limits),
-                    policy=self.policies.get(method.policy),
+                    policy=policy,
                     seed=seed,
                     settings=settings,
                     budget=budget,
@@ -174,23 +164,18 @@ class _Comparison:
                     on_step=on_step,
                 )
             )
-            facts = {"settings": self.facts_of(name), "spent_s": round(budget.elapsed_s, 3)}
-            rows.finish(facts | _where())
+            rows.finish(facts | {"spent_s": round(budget.elapsed_s, 3)} | _where())
             progress.end(rows.programs, rows.valid, rows.best_reward_score)
 
-    def _policy(self, name: str, title: str) -> Policy | None:
-        """A policy, loaded once; None, and a sentence, if it cannot be loaded."""
-        if name not in self.policies:
+    def policy_of(self, method: str) -> Policy | MleRlError | None:
+        """The policy of a method, loaded once; why not, if it cannot be; None if it needs none."""
+        name = METHODS[method].policy
+        if name is not None and name not in self.policies:
             try:
                 self.policies[name] = load_policy(name)
             except MleRlError as error:
-                self.policies[name] = None
-                self.report(f"{title}: left out. {error}")
-        return self.policies[name]
-
-
-def _without_weights(settings: Mapping) -> dict:
-    return {name: value for name, value in settings.items() if name != _WEIGHTS}
+                self.policies[name] = error
+        return self.policies.get(name)
 
 
 def _prepare(opened: ExitStack) -> None:

@@ -116,7 +116,7 @@ def claimed(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise MleRlError(
             f"The folder of the comparison, {folder}, cannot be written ({error.strerror}): choose "
-            "another, or give yourself permission to write there."
+            "one where you may write."
         ) from None
     with lock:
         hold(

@@ -84,6 +84,8 @@ def finished(folder: Path) -> dict[tuple[str, int], dict]:
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
             facts["seconds"] = facts["settings"]["seconds"]
+            if facts["method"] not in METHODS:
+                raise ValueError(f"there is no method {facts['method']!r}")
             found[facts["method"], facts["seed"]] = {name: facts[name] for name in FACTS}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _damaged(path, error) from None
@@ -117,7 +119,7 @@ def _read_rows(folder: Path, facts: Mapping) -> pd.DataFrame:
     who = {name: facts[name] for name in ("method", "task", "seed")}
     path, _ = files(folder, f"{facts['method']}-{facts['seed']}")
     try:
-        # A family may be called "none", which pandas would otherwise read as missing.
+        # Nothing but an empty score is missing, whatever pandas takes for it elsewhere.
         table = pd.read_csv(
             path,
             dtype=_KINDS,

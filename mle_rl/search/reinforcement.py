@@ -31,7 +31,7 @@ ENDLESS = 10_000
 def configuration(
     run_dir: Path, task: str, seed: int, batch_size: int, workers: int, limits: Limits
 ) -> TrainConfig:
-    """The settings of notebook 05."""
+    """The settings of notebook 05, with limits for programs that all methods share."""
     return TrainConfig(
         run_dir=run_dir,
         tasks=(task,),

@@ -29,8 +29,8 @@ class Settings:
     tier: str = "isolated"
     """Isolation of the sandbox."""
 
-    limits: Limits = field(default_factory=lambda: Limits(timeout_s=6.0))
-    """What each program may use; those of notebook 05."""
+    limits: Limits = field(default_factory=Limits)
+    """What each program may use: as much as those of a long search and of recorded samples."""
 
     batch_size: int = 64
     """Rollouts per update of reinforcement learning."""

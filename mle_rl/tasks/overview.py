@@ -19,8 +19,8 @@ def describe(data_dir: str | Path | None = None) -> pd.DataFrame:
     """The competitions of the suite, one row each, with what people ask first.
 
     Columns: ``task``, ``kind``, ``metric``, ``better``, ``train``, ``reward`` and ``final`` (rows),
-    ``programs``, ``median_score``, ``best_known``, ``best_program`` (all on the reward split),
-    ``median_duration_s`` and ``best_duration_s``.
+    ``programs``, ``median_score``, ``best_reference`` (both on the reward split), ``best_program``
+    (name of the latter), ``median_duration_s`` and ``best_duration_s``.
     """
     import pandas as pd
 
@@ -31,7 +31,7 @@ def reference_table(data_dir: str | Path | None = None) -> pd.DataFrame:
     """All reference programs of the suite, one row each, best first within a task.
 
     Columns: ``task``, ``program``, ``reward_score``, ``final_score``, ``duration_s``, and ``gain``:
-    the reward score on the scale that is 0 at the sample submission and 1 at the best known
+    the reward score on the scale that is 0 at the sample submission and 1 at the best reference
     program, whatever the direction of the metric.
     """
     import pandas as pd
@@ -70,7 +70,7 @@ def _row(name: str, data_dir: str | Path | None) -> dict[str, object]:
         "final": len(rows["final"]),
         "programs": len(board.entries),
         "median_score": board.median_score,
-        "best_known": board.scores[0],
+        "best_reference": board.scores[0],
         "best_program": board.best.program,
         "median_duration_s": board.median_duration_s,
         "best_duration_s": board.best.duration_s,

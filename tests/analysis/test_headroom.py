@@ -58,7 +58,7 @@ def test_what_is_left_is_measured_on_the_sample_that_the_reward_split_chooses(na
 def test_what_is_left_is_measured_from_what_a_long_search_found_if_that_is_better(
     name, monkeypatch
 ):
-    found = known.Known(*between(name, 1.25, 1.25), 1.0, "long search")
+    found = known.Known(*between(name, 1.25, 1.25), "long search")
     monkeypatch.setattr(known, "_found", lambda task: found)
     (row,) = headroom.summarise({name: table([between(name, 1.0, 0.5)])}).itertuples()
     assert row.known_from == "long search"
@@ -131,6 +131,10 @@ def test_files_are_read_in_the_order_of_suite_and_numbers(tmp_path):
         lambda text: text.replace("\n1,", "\none,"),
         lambda text: text.replace("\n1,", "\n,"),
         lambda text: "<<<<<<< HEAD\n" + text + "=======\n",
+        lambda text: text.replace(",0.5,Ridge", ",inf,Ridge", 1),
+        lambda text: text.replace(",0.5,Ridge", ",-3,Ridge", 1),
+        lambda text: text.replace(",0.5,Ridge", ",,Ridge", 1),
+        lambda text: text.replace(",p1", ",", 1),
     ],
 )
 def test_a_damaged_file_is_one_sentence(tmp_path, damage):

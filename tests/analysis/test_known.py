@@ -48,7 +48,7 @@ def test_the_better_one_on_the_reward_split_is_known(name, long_search):
         file.unlink()
     long_search(task, [worse, None, better, worse])
     found = known.best_known(task)
-    assert (found.source, found.duration_s) == ("long search", 2.5)
+    assert found.source == "long search"
     assert (found.reward_score, found.final_score) == pytest.approx(better)
 
 

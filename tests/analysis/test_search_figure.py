@@ -76,6 +76,12 @@ def test_a_method_without_a_valid_program_is_named_though_it_has_no_line():
     assert "nothing valid for 2 of 3 seed(s)" in missing
 
 
+def test_where_no_method_solves_every_seed_there_is_a_sentence_instead_of_a_figure():
+    nothing = programs((1, None, None), seed=1)
+    with pytest.raises(MleRlError, match="Every method has a seed without a valid program"):
+        draw(programs((1, 0.5, 0.5)), nothing)
+
+
 def test_a_terrible_first_program_does_not_squash_the_rest():
     fig, _ = draw(
         programs((1, 0.2, 30.0), (5, 0.1, 1.0)),

@@ -104,9 +104,36 @@ def test_a_search_from_other_weights_is_not_kept(methods, monkeypatch, tmp_path)
         compare(SETTINGS, tmp_path, methods=("good", "bad"), report=str)
     assert methods == [("good", 0), ("bad", 0)], "the same weights are the same search"
     policy.weights = "new"
-    with pytest.raises(MleRlError, match="started from other weights of a policy"):
+    for asked_for in ("good", "bad"):  # what is returned and drawn holds both
+        with pytest.raises(MleRlError, match="weights_sha256 old there, new here"):
+            compare(SETTINGS, tmp_path, methods=(asked_for,), report=str)
+
+
+def test_a_search_from_weights_that_nobody_knows_is_not_kept(methods, monkeypatch, tmp_path):
+    class Policy:
+        def digest(self):
+            return "today"
+
+    compare(SETTINGS, tmp_path, methods=("good",), report=str)
+    monkeypatch.setattr(compare_module, "load_policy", lambda name: Policy())
+    monkeypatch.setitem(METHODS, "good", replace(METHODS["good"], policy="a policy"))
+    with pytest.raises(MleRlError, match="weights_sha256 None there, today here"):
         compare(SETTINGS, tmp_path, methods=("good",), report=str)
-    compare(SETTINGS, tmp_path, methods=("bad",), report=str)
+
+
+def test_a_recorded_search_stays_where_its_policy_cannot_be_loaded(methods, monkeypatch, tmp_path):
+    class Policy:
+        def digest(self):
+            return "weights"
+
+    with monkeypatch.context() as there:
+        there.setattr(compare_module, "load_policy", lambda name: Policy())
+        there.setitem(METHODS, "good", replace(METHODS["good"], policy="no-such-policy"))
+        compare(SETTINGS, tmp_path, methods=("good",), report=str)
+    monkeypatch.setitem(METHODS, "good", replace(METHODS["good"], policy="no-such-policy"))
+    said = []
+    assert len(compare(SETTINGS, tmp_path, methods=("good",), report=said.append)) == 1
+    assert ["finished before" in line for line in said] == [True], "and is not called left out"
 
 
 def test_a_method_whose_policy_is_not_installed_is_left_out_and_said_so(
