@@ -208,7 +208,7 @@ def warnings_in_words(
         found.append(
             f"A failure can beat a valid program: reaching all stages without a submission earns "
             f"{failing:.3g}, while a valid but poor score can fall {least}. "
-            "Use the scale 'percentile', a valid_floor, or a lower reward for failure."
+            f"Use {_remedies(weights, failing, valid)}."
         )
     elif weights.time_cost_rate:
         seconds = (valid - failing) / weights.time_cost_rate
@@ -234,3 +234,15 @@ def warnings_in_words(
             "whole range of its score: it pays more to show stages than to score."
         )
     return found
+
+
+def _remedies(weights: RewardWeights, failing: float, valid: float) -> str:
+    """What keeps every failure below every valid program, of the settings that can here."""
+    helps = {
+        "the scale 'percentile'": weights.score_scale != "percentile" and failing < 0,
+        "a valid_floor": True,
+        "a lower reward for failure": valid > -math.inf,
+        "less credit for stages": weights.failure < valid,
+    }
+    *others, last = (name for name, does in helps.items() if does)
+    return f"{', '.join(others)}{',' if len(others) > 1 else ''} or {last}" if others else last

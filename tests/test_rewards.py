@@ -234,6 +234,30 @@ def test_settings_under_which_failing_can_pay_are_said():
     assert "more to show stages" in warnings_in_words(kept, ACCURACY)[0]
 
 
+@pytest.mark.parametrize(
+    ("values", "scoring"),
+    [
+        ({}, RMSE),
+        ({"failure": -0.5}, ACCURACY),
+        ({"failure": 0.0, "score_scale": "anchored"}, ACCURACY),
+        ({"failure": -1.0, "stage": 0.15, "score_scale": "percentile"}, ACCURACY),
+        ({"failure": 0.0, "stage": 1.0, "score_scale": "percentile"}, ACCURACY),
+        ({"failure": 0.5, "stage": 0.0}, RMSE),
+    ],
+)
+def test_what_a_warning_advises_helps_and_nothing_else_does(values, scoring):
+    weights = RewardWeights(**values)
+    for name, change in (
+        ("'percentile'", {"score_scale": "percentile"}),
+        ("a valid_floor", {"valid_floor": 100.0}),
+        ("a lower reward for failure", {"failure": -1000.0}),
+        ("less credit for stages", {"stage": 1e-9}),
+    ):
+        changed = warnings_in_words(replace(weights, **change), scoring)
+        helps = not any("can beat" in sentence for sentence in changed)
+        assert (name in warnings_in_words(weights, scoring)[0]) == helps, name
+
+
 def test_time_that_is_paid_for_instead_of_charged_is_said():
     """While rewards are negative, so is their rate, and every second more raises it."""
     share = RewardWeights(failure=0.0, score_scale="percentile")
