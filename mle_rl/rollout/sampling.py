@@ -84,10 +84,9 @@ def sample(
         One completion for each prompt, in the order of the prompts.
 
     Raises:
-        MleRlError: A prompt is empty, or prompt and completion exceed the model's positions.
+        MleRlError: There is no prompt, one is empty, or prompt and completion exceed the model's
+            positions.
     """
-    if not prompts:
-        return []
     _check_lengths(model, prompts, settings)
     if is_plain_llama(model):
         ids, logprobs = LlamaDecoder(model, settings).sample(prompts, generator)
@@ -97,6 +96,8 @@ def sample(
 
 
 def _check_lengths(model, prompts, settings):
+    if not prompts:
+        raise MleRlError("There is nothing to sample: give at least one prompt.")
     if not all(len(prompt) for prompt in prompts):
         raise MleRlError("A prompt has no tokens: give at least a begin-of-text token.")
     limit = getattr(model.config, "max_position_embeddings", math.inf)

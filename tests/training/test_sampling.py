@@ -146,6 +146,7 @@ def test_adapters_are_not_overlooked(make_llama):
 @pytest.mark.parametrize(
     ("prompts", "settings", "message"),
     [
+        ([], SETTINGS, "nothing to sample"),
         ([[]], SETTINGS, "no tokens"),
         ([[2] * 60], SETTINGS, "reads 64"),
     ],
