@@ -149,8 +149,8 @@ def write(path: Path, text: str) -> None:
 def unwritable(path: Path, error: OSError) -> MleRlError:
     """The error for a result that the system refuses to write."""
     return MleRlError(
-        f"The results folder {path.parent} cannot be written ({error.strerror}): give yourself "
-        "write permission there, or set MLE_RL_RESULTS to a folder that can be written."
+        f"The results folder {path.parent} cannot be written ({error.strerror}): set "
+        "MLE_RL_RESULTS to a folder where you may write."
     )
 
 

@@ -156,7 +156,7 @@ def model_folder(
     except OSError as error:
         raise MleRlError(
             f"The policy {NAME!r} needs a copy of its weights in {cache}, which cannot be written "
-            f"({error}): make room, or give yourself permission to write there."
+            f"({error}): see to it that you may write there and that there is room."
         ) from None
     return folder
 

@@ -53,8 +53,8 @@ def claimed(config: TrainConfig, peft_config: Any = None) -> Iterator[None]:
                 )
         except (OSError, UnicodeDecodeError) as error:
             raise MleRlError(
-                f"The folder of the run, {folder}, cannot be used ({error}): choose another "
-                "run_dir, or give yourself permission to read and write there."
+                f"The folder of the run, {folder}, cannot be used ({error}): choose a run_dir "
+                "where you may read and write."
             ) from None
         yield
 

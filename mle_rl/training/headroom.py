@@ -129,8 +129,8 @@ def _claimed(folder: Path, file: Path, settings: str) -> Iterator[TextIO]:
         table = file.open("a+", encoding="utf-8", newline="")
     except OSError as error:
         raise MleRlError(
-            f"The folder of samples {folder} cannot be used ({error.strerror}): choose another, or "
-            "give yourself permission to write there."
+            f"The folder of samples {folder} cannot be used ({error.strerror}): choose one where "
+            "you may write."
         ) from None
     with table:
         hold(table, f"Another process records {file.name}: wait until it ends, or end it.")

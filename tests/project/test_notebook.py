@@ -86,6 +86,12 @@ def test_a_results_folder_that_cannot_be_written_is_one_sentence(monkeypatch, tm
         setup("03_async_rollout_queue")
 
 
+def test_what_to_do_about_a_folder_fits_one_that_no_permission_would_make(monkeypatch):
+    monkeypatch.setenv("MLE_RL_RESULTS", "/proc/nope")
+    with pytest.raises(MleRlError, match=r"\(No such file or directory\): set MLE_RL_RESULTS to"):
+        setup("03_async_rollout_queue")
+
+
 def test_paths_are_shown_from_the_checkout_on():
     assert shown_path(project_root() / "results" / "quick") == "results/quick"
     assert shown_path(Path("/somewhere/else")) == ".../else"
