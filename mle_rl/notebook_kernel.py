@@ -92,8 +92,7 @@ def drive(client: KernelClient, environment: Mapping[str, str], progress: Progre
         except KeyboardInterrupt:
             _stop(client, execution)
             raise KeyboardInterrupt(
-                f"Interrupted in notebook {progress.title.split()[-1]}, cell {progress.cell}; "
-                "what was finished is kept, and --resume goes on from there."
+                f"Interrupted in notebook {progress.title.split()[-1]}, cell {progress.cell}"
             ) from None
         execution.result()
 

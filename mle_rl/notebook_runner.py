@@ -2,7 +2,7 @@
 
 What a run leaves lies in the results folder of its profile: figures and tables in a folder per
 notebook, executed copies in ``executed/``. In the smoke profile everything goes to a temporary
-folder, which is removed when all went well.
+folder, which is removed unless a notebook failed: its executed copy is there to be read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import TextIO
 import nbformat
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-from mle_rl.errors import MleRlError, unknown_name
+from mle_rl import notebook_parameters
+from mle_rl.errors import MleRlError
 from mle_rl.notebook import project_root, results_folder, write
 from mle_rl.notebook_kernel import KernelClient, drive
 from mle_rl.notebook_outputs import MARK, first_widget_error, read_completed
@@ -73,20 +74,29 @@ def run(notebooks: Iterable[Path], profile: str, *, resume: bool = False, parame
     """Execute notebooks in order; stop at the first that fails.
 
     Raises:
-        MleRlError: A notebook has not all the parameters, before the first one is executed; or a
-            cell failed, a widget shows an error, a kernel died, or the results folder cannot be
-            written. Names the notebook, the cell, the error, and the executed copy.
+        MleRlError: A notebook has not all the parameters, or not of the kind that is given, before
+            the first one is executed; or a cell failed, a widget shows an error, a kernel died, or
+            the results folder cannot be written. Names the notebook, the cell, the error, and the
+            executed copy.
+        KeyboardInterrupt: Says what is kept.
     """
     notebooks, parameters = list(notebooks), dict(parameters)
     for path in notebooks if parameters else ():
-        _refuse_unknown(parameters, path)
+        notebook_parameters.check(parameters, path)
     results = results_folder(profile)
     # By profile, not by place: a checkout may itself lie in the temporary folder.
     temporary = profile == "smoke" and not os.environ.get("MLE_RL_RESULTS")
     settings = Settings(profile, results, resume, parameters)
     start = time.monotonic()
-    for position, path in enumerate(notebooks, 1):
-        execute(path, settings, Progress(f"[{position}/{len(notebooks)}] {path.stem}"))
+    try:
+        for position, path in enumerate(notebooks, 1):
+            execute(path, settings, Progress(f"[{position}/{len(notebooks)}] {path.stem}"))
+    except KeyboardInterrupt as interrupt:
+        kept = "what was finished is kept, and --resume goes on from there"
+        if temporary:
+            shutil.rmtree(results)
+            kept = "nothing is kept: MLE_RL_RESULTS names no folder, and the profile is smoke"
+        raise KeyboardInterrupt(f"{str(interrupt) or 'Interrupted'}; {kept}.") from None
     figures = len(list(results.glob("*/*.png")))
     took = clock(time.monotonic() - start)
     if temporary:
@@ -217,16 +227,6 @@ def _read(path: Path, parameters: Mapping[str, object]) -> nbformat.NotebookNode
     return parameterize_notebook(
         content, dict(parameters), kernel_name="python3", language="python"
     )
-
-
-def _refuse_unknown(parameters: Iterable[str], path: Path) -> None:
-    """Papermill itself would add a parameter that the notebook does not have."""
-    import papermill  # takes a second to import
-
-    known = papermill.inspect_notebook(str(path))
-    for name in parameters:
-        if name not in known:
-            raise unknown_name(f"parameter of notebook {path.stem}", name, known)
 
 
 def _was_executed(copy: Path, digest: str, profile: str) -> bool:

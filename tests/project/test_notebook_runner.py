@@ -1,12 +1,15 @@
 """Running notebooks: order, fresh kernels, one clear sentence at the first failure, resuming."""
 
+import ast
 import io
 
 import nbformat
+import papermill
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from mle_rl import MleRlError
+from mle_rl.notebook_parameters import check
 from mle_rl.notebook_outputs import MARK
 from mle_rl.notebook_runner import Progress, Settings, clock, execute, find, fingerprint, run
 
@@ -121,6 +124,59 @@ def test_a_parameter_that_any_notebook_lacks_is_refused_before_the_first_one_run
     assert not list((tmp_path / "temporary").iterdir())
     run(paths, "smoke", parameters=[("seed", 7)])
     assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("default", "value", "message"),
+    [
+        ("32", "abc", "'n' of notebook 02_b is 'abc'; give a whole number, like its default 32."),
+        ("32", 4.5, "give a whole number"),
+        ("32", True, "give a whole number"),
+        ("32", None, "give a whole number"),
+        ("32", -4, "is -4; give 0 or more."),
+        ("0", -1, "give 0 or more"),
+        ("None", -1, "give 0 or more"),
+        ("1.2", "abc", "give a number, like its default 1.2"),
+        ("1.2", -0.1, "give 0 or more"),
+        ("'tiny'", 3, "give a text"),
+        ("False", 1, "give True or False"),
+        ("[]", "nope", "give a list, like its default \\[]"),
+        ("None", "nope", r"give a number or a list, as in \['nope'], or None"),
+    ],
+)
+def test_a_value_of_another_kind_than_the_default_is_refused_before_the_first_one_runs(
+    default, value, message, tmp_path
+):
+    ran = "from pathlib import Path\nPath('ran').touch()"
+    first = _notebook(tmp_path, "01_a", f"n = {value!r}", ran, tags=["parameters"])
+    second = _notebook(tmp_path, "02_b", f"n = {default}", tags=["parameters"])
+    with pytest.raises(MleRlError, match=message):
+        run([first, second], "smoke", parameters=[("n", value)])
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("default", "value"),
+    [
+        ("32", 0),
+        ("1.2", 3),
+        ("-1", -2),
+        ("None", 0.5),
+        ("None", ["a"]),
+        ("None", None),
+        ("[]", ["a"]),
+        ("'none'", "paper"),
+        ("False", True),
+    ],
+)
+def test_a_value_of_the_same_kind_as_the_default_will_do(default, value, tmp_path):
+    check({"n": value}, _notebook(tmp_path, "01_a", f"n = {default}", tags=["parameters"]))
+
+
+@pytest.mark.parametrize("path", find(), ids=lambda path: path.stem)
+def test_defaults_of_the_notebooks_will_do(path):
+    defaults = papermill.inspect_notebook(str(path))
+    check({name: ast.literal_eval(each["default"]) for name, each in defaults.items()}, path)
 
 
 def test_resume_leaves_out_what_is_unchanged_and_only_that(tmp_path):
@@ -238,6 +294,36 @@ def test_smoke_cleans_up_after_itself_and_quick_says_where_the_figures_are(
     run([path], "smoke")
     assert "1 figures were made and removed" in capsys.readouterr().out
     assert not list(temporary.iterdir())
+
+
+def test_a_failed_smoke_run_leaves_the_executed_copy_that_it_names(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLE_RL_RESULTS")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(MleRlError) as failure:
+        run([_notebook(tmp_path, "01_a", "1 / 0")], "smoke")
+    (copy,) = tmp_path.glob("mle_rl_smoke_*/executed/01_a.ipynb")
+    assert f"traceback is {copy}." in str(failure.value)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_an_interrupted_run_says_what_is_kept_and_leaves_nothing_else(
+    chosen, tmp_path, monkeypatch
+):
+    def interrupted(path, settings, progress):
+        settings.results.mkdir(exist_ok=True)
+        raise KeyboardInterrupt("Interrupted in notebook 01_a, cell 1")
+
+    monkeypatch.setattr("mle_rl.notebook_runner.execute", interrupted)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    if not chosen:
+        monkeypatch.delenv("MLE_RL_RESULTS")
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        run([tmp_path / "01_a.ipynb"], "smoke")
+    assert str(interrupt.value).startswith("Interrupted in notebook 01_a, cell 1; ")
+    assert ("--resume" in str(interrupt.value)) == chosen
+    assert ("nothing is kept" in str(interrupt.value)) != chosen
+    assert (tmp_path / "results").exists() == chosen
+    assert not list(tmp_path.glob("mle_rl_smoke_*"))
 
 
 def test_results_stay_when_the_checkout_itself_lies_in_a_temporary_folder(
