@@ -116,6 +116,26 @@ def test_an_unwritable_results_folder_is_one_sentence(tmp_path):
     assert len(shown.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "command", ["notebooks", "outputs", "compare --task doctor-visits --seconds 5"]
+)
+def test_an_unknown_profile_is_named_before_anything_heavy_is_imported(command):
+    code = f"""import sys
+from mle_rl import __main__
+code = __main__.main({command.split()!r})
+print(*set(sys.modules) & {{"torch", "pandas", "nbformat", "nbclient"}})
+sys.exit(code)"""
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"MLE_RL_PROFILE": "qiuck"},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 2
+    assert "There is no profile (MLE_RL_PROFILE) 'qiuck'" in shown.stderr
+    assert shown.stdout.strip() == ""
+
+
 def test_ctrl_c_in_a_cell_lets_it_clean_up_and_leaves_no_kernel(tmp_path):
     import nbformat
 
