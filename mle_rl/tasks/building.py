@@ -45,18 +45,23 @@ class Example:
     stratum: str = ""
     pixels: np.ndarray | None = None
 
+    @property
+    def input(self) -> tuple[tuple[str, ...], bytes]:
+        """All that a prediction can rest on: features and pixels."""
+        return self.features, b"" if self.pixels is None else self.pixels.tobytes()
+
     def rank(self, salt: str) -> str:
         """A hexadecimal number that looks random and depends on the content alone."""
-        pixels = b"" if self.pixels is None else self.pixels.tobytes()
-        text = "\x1f".join((salt, self.group, self.target, *self.features))
+        features, pixels = self.input
+        text = "\x1f".join((salt, self.group, self.target, *features))
         return hashlib.sha256(text.encode() + pixels).hexdigest()
 
 
 def distinct(examples: Iterable[Example]) -> list[Example]:
-    """Those whose features no other example has: they could lie on both sides of a split."""
+    """Those whose input no other example has: they could lie on both sides of a split."""
     examples = list(examples)
-    count = Counter(example.features for example in examples)
-    return [example for example in examples if count[example.features] == 1]
+    count = Counter(example.input for example in examples)
+    return [example for example in examples if count[example.input] == 1]
 
 
 @dataclass(frozen=True)

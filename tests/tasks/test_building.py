@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mle_rl import MleRlError
 from mle_rl.tasks import building
-from mle_rl.tasks.building import Competition, Example, build, divide, prepare
+from mle_rl.tasks.building import Competition, Example, build, distinct, divide, prepare
 from mle_rl.tasks.task import fingerprint, hash_files
 
 PAGE = "# Toy\n\n{n_train} and {n_test} rows, classes {classes}.\n"
@@ -80,6 +80,25 @@ def test_the_hash_seed_of_the_process_does_not_matter(tmp_path):
         for seed in ("1", "2")
     }
     assert len(hashes) == 1
+
+
+def test_of_examples_with_the_same_input_none_is_left():
+    """Whatever their targets and groups are: in train and test they would be a leak."""
+    dark, light = np.zeros((2, 2, 3), np.uint8), np.ones((2, 2, 3), np.uint8)
+    alone = [
+        Example(("a",), target="x", group="1"),
+        Example((), target="x", group="1", pixels=dark),
+        Example(("a",), target="x", group="1", pixels=dark),
+    ]
+    repeated = [
+        Example(("a", "b"), target="x", group="1"),
+        Example(("a", "b"), target="y", group="2"),
+        *[Example(("c",), target="x", group="1") for _ in range(3)],
+        Example((), target="x", group="1", pixels=light),
+        Example((), target="y", group="2", pixels=light.copy()),
+    ]
+    left = distinct(repeated + alone)
+    assert [id(example) for example in left] == [id(example) for example in alone]
 
 
 def test_groups_stay_whole():
