@@ -9,8 +9,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from mle_rl import MleRlError
-from mle_rl.notebook_parameters import check
 from mle_rl.notebook_outputs import MARK
+from mle_rl.notebook_parameters import check
 from mle_rl.notebook_runner import Progress, Settings, clock, execute, find, fingerprint, run
 
 
