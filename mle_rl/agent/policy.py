@@ -15,7 +15,7 @@ from typing import Any, Literal
 from mle_rl.agent import smollm2
 from mle_rl.agent.archive import Solution
 from mle_rl.agent.prompts import PAD, chat_messages, parse_completion, task_shape, tiny_prompt
-from mle_rl.errors import MleRlError
+from mle_rl.errors import MleRlError, first_line
 from mle_rl.records import Program, PromptKind
 from mle_rl.tasks.task import Task
 
@@ -137,9 +137,8 @@ def _load(
     except (
         Exception
     ) as problem:  # the loaders raise a dozen unrelated types for a damaged or absent file
-        reason = str(problem).strip().splitlines() or [type(problem).__name__]
         raise MleRlError(
-            f"The policy {name!r} cannot be loaded ({reason[0][:160]}). If its files are damaged, "
+            f"The policy {name!r} cannot be loaded ({first_line(problem)}). If its files are damaged, "
             "restore them (git checkout, or notebook 90 for the shipped one); if it is on a model "
             "hub, check name and network."
         ) from None

@@ -9,6 +9,7 @@ takes half a minute to read it, so the first load leaves a copy of 16-bit weight
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import hashlib
 import json
@@ -19,7 +20,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from mle_rl.errors import MleRlError
+from mle_rl.errors import MleRlError, first_line
 from mle_rl.notebook import project_root
 
 NAME = "smollm2-135m"
@@ -30,6 +31,8 @@ _RECIPE = 1
 """Of `convert`: a change of what it writes is a new number, and copies of the old one are stale."""
 
 _MANIFEST = "manifest.json"
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass(frozen=True)
@@ -182,12 +185,11 @@ def _make(folder: Path, weights: Weights, convert: Callable[[Path, Path], None])
     part.mkdir()
     try:
         convert(weights.path, part)
-    except OSError:
-        raise
-    except Exception as problem:  # transformers raises many unrelated types
-        reason = str(problem).strip().splitlines() or [type(problem).__name__]
+    except Exception as problem:  # transformers raises many unrelated types, OSError among them
+        if isinstance(problem, OSError) and problem.errno in _UNWRITABLE:
+            raise
         raise MleRlError(
-            f"The weights of the policy {NAME!r} cannot be converted ({reason[0][:160]}): run "
+            f"The weights of the policy {NAME!r} cannot be converted ({first_line(problem)}): run "
             "`make smollm2`, which installs the versions that are known to do it."
         ) from None
     files = {path.name: _sha256(path) for path in sorted(part.iterdir())}

@@ -25,7 +25,7 @@ from mle_rl.agent.corpus import examples
 from mle_rl.agent.grammar import TaskShape
 from mle_rl.agent.policy import Policy
 from mle_rl.agent.tokenizer import load_tokenizer, train_tokenizer
-from mle_rl.errors import MleRlError
+from mle_rl.errors import MleRlError, first_line
 from mle_rl.training.next_token import (
     IGNORED,
     PretrainConfig,
@@ -156,8 +156,7 @@ def _damage_as_sentence(file: Path) -> Iterator[None]:
         yield
     # Three libraries read these files, and the tokenizer's raises nothing narrower.
     except Exception as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0]
         raise MleRlError(
-            f"{file} cannot be read ({said}): restore it, or delete {file.parent} to start the "
+            f"{file} cannot be read ({first_line(error)}): restore it, or delete {file.parent} to start the "
             "pre-training again."
         ) from None

