@@ -138,8 +138,8 @@ def _load(
         Exception
     ) as problem:  # the loaders raise a dozen unrelated types for a damaged or absent file
         raise MleRlError(
-            f"The policy {name!r} cannot be loaded ({first_line(problem)}). If its files are damaged, "
-            "restore them (git checkout, or notebook 90 for the shipped one); if it is on a model "
+            f"The policy {name!r} cannot be loaded ({first_line(problem)}). If its files are "
+            "damaged, restore them (git checkout, or notebook 90 for the shipped one); if it is on a model "
             "hub, check name and network."
         ) from None
     if style == "tiny":

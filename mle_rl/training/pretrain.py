@@ -157,6 +157,6 @@ def _damage_as_sentence(file: Path) -> Iterator[None]:
     # Three libraries read these files, and the tokenizer's raises nothing narrower.
     except Exception as error:
         raise MleRlError(
-            f"{file} cannot be read ({first_line(error)}): restore it, or delete {file.parent} to start the "
-            "pre-training again."
+            f"{file} cannot be read ({first_line(error)}): restore it, or delete {file.parent} to "
+            "start the pre-training again."
         ) from None
