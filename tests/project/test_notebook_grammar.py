@@ -57,6 +57,11 @@ def test_it_has_one_cell_of_parameters_with_plain_assignments(cells):
         ast.literal_eval(statement.value)  # papermill replaces values, not expressions
 
 
+def test_what_is_recorded_is_read_from_the_checkout_not_from_where_this_run_writes(cells):
+    """`results_folder` follows ``MLE_RL_RESULTS``, which every executed notebook has."""
+    assert "results_folder" not in _sources(cells)
+
+
 def test_setup_is_called_once_with_the_name_of_the_notebook(path, cells):
     assert re.findall(r"\bsetup\(\s*[\"']([^\"']*)[\"']", _sources(cells)) == [path.stem]
 
