@@ -139,8 +139,8 @@ def _load(
     ) as problem:  # the loaders raise a dozen unrelated types for a damaged or absent file
         raise MleRlError(
             f"The policy {name!r} cannot be loaded ({first_line(problem)}). If its files are "
-            "damaged, restore them (git checkout, or notebook 90 for the shipped one); if it is on a model "
-            "hub, check name and network."
+            "damaged, restore them (git checkout, or notebook 90 for the shipped one); if it is on "
+            "a model hub, check name and network."
         ) from None
     if style == "tiny":
         return Policy(name, model, tokenizer, "tiny", max_completion_length=320)
