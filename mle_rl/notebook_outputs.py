@@ -63,11 +63,11 @@ def read_completed(executed: Path) -> NotebookNode | None:
 
 
 def adopt(executed: Path, notebook: Path, profile: str) -> None:
-    """Put the outputs of an executed copy into the committed notebook.
+    """Put the outputs of an executed copy into the committed notebook, whose prose stays.
 
     Raises:
         MleRlError: There is no executed copy of a run of this profile that has ended well, or the
-            notebook has changed since.
+            code of the notebook has changed since.
     """
     done = read_completed(executed)
     if done is None or done.metadata[MARK].get("profile") != profile:
@@ -77,12 +77,18 @@ def adopt(executed: Path, notebook: Path, profile: str) -> None:
             f"--only {notebook.stem}' first."
         )
     now = nbformat.read(notebook, as_version=4)
-    if [cell.source for cell in done.cells] != [cell.source for cell in now.cells]:
+    if [cell.source for cell in _code(done)] != [cell.source for cell in _code(now)]:
         raise MleRlError(
-            f"Notebook {notebook.stem} has changed since it was executed (or was executed with "
-            "other parameters): execute it again, then take over its outputs."
+            f"The code of notebook {notebook.stem} has changed since it was executed (or it was "
+            "executed with other parameters): execute it again, then take over its outputs."
         )
-    write_notebook(stripped(done), notebook)
+    for cell, executed_cell in zip(_code(now), _code(done), strict=True):
+        cell.outputs = executed_cell.outputs
+    write_notebook(stripped(now), notebook)
+
+
+def _code(content: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in content.cells if cell.cell_type == "code"]
 
 
 def write_notebook(content: NotebookNode, path: Path) -> None:

@@ -102,6 +102,17 @@ def test_an_error_caught_by_a_widget_is_found():
     assert first_widget_error(content) == "E: v"
 
 
+def test_prose_may_change_after_the_run_and_stays_as_it_is_now(tmp_path):
+    notebook, executed = tmp_path / "01_a.ipynb", tmp_path / "executed.ipynb"
+    cells = [new_markdown_cell("new prose"), new_code_cell("x"), new_markdown_cell("more")]
+    nbformat.write(new_notebook(cells=cells), notebook)
+    nbformat.write(_completed(new_output("stream", text="1\n")), executed)
+    adopt(executed, notebook, "quick")
+    now = nbformat.read(notebook, as_version=4)
+    assert [cell.source for cell in now.cells] == ["new prose", "x", "more"]
+    assert _texts(nbformat.NotebookNode(cells=[now.cells[1]])) == ["1\n"]
+
+
 def test_outputs_are_taken_over_only_from_the_same_sources(tmp_path):
     notebook, executed = tmp_path / "01_a.ipynb", tmp_path / "executed.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell("x")]), notebook)
