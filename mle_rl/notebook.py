@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mle_rl import __version__
 from mle_rl.errors import MleRlError, unknown_name
+from mle_rl.files import write_whole
 
 PROFILES = ("smoke", "quick", "full")
 """From the least work to the most: does it run; real training in minutes; hours."""
@@ -137,11 +138,9 @@ def write(path: Path, text: str) -> None:
 
     It is there as a whole or not at all, whenever the process is killed.
     """
-    part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise unwritable(path, error) from None
 

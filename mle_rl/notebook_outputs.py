@@ -15,6 +15,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from mle_rl.errors import MleRlError
+from mle_rl.files import write_whole
 from mle_rl.notebook import project_root
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
@@ -95,9 +96,7 @@ def write_notebook(content: NotebookNode, path: Path) -> None:
     """Write a notebook as the repository keeps it: one space of indent, one newline at the end."""
     nbformat.validate(content)
     text = nbformat.writes(content, version=4, indent=1, ensure_ascii=False, sort_keys=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text.rstrip("\n") + "\n", encoding="utf-8", newline="\n")
-    part.replace(path)
+    write_whole(path, text.rstrip("\n") + "\n")
 
 
 def _stripped_output(output: NotebookNode) -> NotebookNode | None:

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from mle_rl.agent.family import NO_MODEL, model_family
 from mle_rl.errors import MleRlError
+from mle_rl.files import hold, write_whole
 from mle_rl.search.loop import Trial
-from mle_rl.training.folder import hold, write_whole
 
 SEARCHES, WORK = "searches", "work"
 """Folders of a comparison, see above."""

@@ -13,7 +13,7 @@ import zlib
 from pathlib import Path
 
 from mle_rl.errors import MleRlError
-from mle_rl.training.folder import write_whole
+from mle_rl.files import write_whole
 
 _STATE = "rollouts.json"
 _ENDS = 1 << 20

@@ -6,17 +6,16 @@ last batch has been trained on.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from mle_rl.errors import MleRlError
+from mle_rl.files import hold, write_whole
 from mle_rl.training.config import TrainConfig
 
 _STEPS = "steps.json"
@@ -85,28 +84,6 @@ def save_policy(config: TrainConfig, model, tokenizer, steps: int) -> None:
         folder.replace(before)
     part.replace(folder)
     shutil.rmtree(before, ignore_errors=True)
-
-
-def hold(file: TextIO, otherwise: str) -> None:
-    """Lock an open file; the lock goes with the process, however it ends.
-
-    Raises:
-        MleRlError: Another process holds it; the message is ``otherwise``.
-    """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise MleRlError(otherwise) from None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there as a whole or not at all, whenever the process is killed."""
-    part = path.with_name(f"{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def _policy(config: TrainConfig) -> Path:

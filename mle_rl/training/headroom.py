@@ -26,13 +26,13 @@ from mle_rl.agent import Policy
 from mle_rl.agent.family import model_family
 from mle_rl.analysis.samples import COLUMNS, read_table
 from mle_rl.errors import MleRlError
+from mle_rl.files import hold, write_whole
 from mle_rl.notebook import version
 from mle_rl.records import Execution, Outcome, Program
 from mle_rl.rollout.environment import Environment
 from mle_rl.rollout.executions import machine_failed
 from mle_rl.rollout.sampling import sample
 from mle_rl.training.assembly import sampling_settings
-from mle_rl.training.folder import hold, write_whole
 from mle_rl.training.surroundings import threads
 
 CHUNK = 64

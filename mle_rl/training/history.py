@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from mle_rl.errors import MleRlError
+from mle_rl.files import write_whole
 from mle_rl.records import SHORTEST_S, Rollout
 from mle_rl.rollout.collector import Batch
 from mle_rl.rollout.diagnostics import ks_distance
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.rollout.queue import Counts
-from mle_rl.training.folder import write_whole
 
 GLOSSARY = {
     # ---- where the run is

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from mle_rl import MleRlError
+from mle_rl.files import write_whole
 from mle_rl.training import checkpoint
 from mle_rl.training.config import TrainConfig
-from mle_rl.training.folder import claimed, has_ended, save_policy, write_whole
+from mle_rl.training.folder import claimed, has_ended, save_policy
 
 
 class Killed(BaseException):
