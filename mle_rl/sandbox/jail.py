@@ -97,7 +97,10 @@ class NamespaceJail:
         self._filter = seccomp.program()
         self._scratch_fd = -1
         self._permanent = {os.getpid(), reaper.pid}
-        folders = [*view.SYSTEM_FOLDERS, *view.interpreter_folders(), "/etc", "/proc", "/dev"]
+        # The root that `namespaces.build_root` made holds nothing else.
+        packages = [str(folder) for folder in view.site_folders()]
+        folders = [*view.SYSTEM_FOLDERS, *view.interpreter_folders(), *packages]
+        folders += ["/etc", "/proc", "/dev"]
         self._readable = [folder for folder in folders if os.path.exists(folder)]
         extra = f"landlock {landlock_abi}; " if landlock_abi else ""
         self.isolation = f"{tier}: user, pid, net, mount, ipc namespaces; {extra}seccomp"

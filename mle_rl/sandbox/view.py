@@ -126,8 +126,8 @@ def readable_paths(entries: set[str]) -> list[str]:
 
 
 def _without(path: Path, hidden: list[Path]) -> list[str]:
-    """A path, or where it holds something hidden, the parts of it that do not."""
-    if path in hidden or any(folder in path.parents for folder in hidden):
+    """A path, or where it holds something hidden, the parts of it that do not; none if absent."""
+    if path in hidden or any(folder in path.parents for folder in hidden) or not path.exists():
         return []
     if not any(path in inner.parents for inner in hidden):
         return [str(path)]

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
+import mle_rl
 from mle_rl.sandbox import view
 
 RUN = """
@@ -15,7 +17,7 @@ from pathlib import Path
 from mle_rl.sandbox import Job, LocalPool
 public, secret = map(Path, sys.argv[1:])
 code = (
-    "import os, sys, numpy, sklearn\\n"
+    "import os, sys, numpy, sklearn, tqdm.contrib\\n"
     "print(sys.prefix)\\n"
     f"print(os.path.exists({str(secret)!r}) and os.listdir({str(secret)!r}))\\n"
 )
@@ -47,6 +49,35 @@ def test_programs_run_in_an_environment_that_is_a_link(link, tmp_path):
     assert status == "ok", rest
     assert "namespaces" in rest
     assert rest.splitlines()[1] == "False"
+
+
+def test_programs_import_packages_that_lie_outside_the_environment(tmp_path):
+    """As where one environment lies on top of another, or with packages of the user's own."""
+    public = tmp_path / "public"
+    public.mkdir()
+    venv.create(tmp_path / "over", symlinks=True)
+    python = tmp_path / "over" / "bin" / "python"
+    (site,) = (tmp_path / "over").glob("lib/python*/site-packages")
+    under = next(folder for folder in view.site_folders() if (folder / "numpy").is_dir())
+    (site / "under.pth").write_text(f"{under}\n{Path(mle_rl.__file__).parents[1]}\n")
+    result = subprocess.run(
+        [python, "-c", RUN, public, under / "statsmodels"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    status, rest = result.stdout.split(maxsplit=1)
+    assert status == "ok", rest
+    assert rest.splitlines()[1] == "False"
+
+
+def test_a_folder_of_packages_need_not_hold_every_one_of_them(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    (folder / "numpy").mkdir(parents=True)
+    monkeypatch.setattr(view, "site_folders", lambda: [folder])
+    shown = view.readable_paths({"numpy", "sklearn"})
+    assert [path for path in shown if path.startswith(str(folder))] == [str(folder / "numpy")]
 
 
 def test_a_link_inside_does_not_show_what_is_hidden(tmp_path):
