@@ -117,6 +117,41 @@ def over_seeds(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def over_time(programs: pd.DataFrame, searches: pd.DataFrame, parts: int = 3) -> pd.DataFrame:
+    """What each method wrote in each part of its time: does it change what it writes?
+
+    Args:
+        programs: One row per program.
+        searches: One row per finished search, with the budget in ``seconds``.
+        parts: Into which the budget is divided, each as long as the others.
+
+    Returns:
+        One row per method and part (from 1), searches of all seeds together: programs, valid_share,
+        distinct_share (of the valid programs of the part, counted by seed), duration_s (median of
+        the valid ones) and reward_score (their median). A part in which nothing ended has no row.
+    """
+    seconds = programs.merge(searches[[*SEARCH, "seconds"]], on=SEARCH).seconds.to_numpy()
+    part = np.minimum(programs.ended_at_s.to_numpy() * parts // seconds, parts - 1).astype(int) + 1
+    rows = []
+    for (method, number), mine in programs.assign(part=part).groupby(
+        ["method", "part"], sort=False
+    ):
+        valid = mine[mine.valid]
+        distinct = valid.groupby("seed").code.nunique().sum()
+        rows.append(
+            {
+                "method": method,
+                "part": number,
+                "programs": len(mine),
+                "valid_share": mine.valid.mean(),
+                "distinct_share": distinct / len(valid) if len(valid) else np.nan,
+                "duration_s": valid.duration_s.median(),
+                "reward_score": valid.reward_score.median(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 def _of(table: pd.DataFrame, method: str, seed: int) -> pd.DataFrame:
     return table[(table.method == method) & (table.seed == seed)]
 

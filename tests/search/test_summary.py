@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mle_rl.search.summary import at_times, best_so_far, equal_time, over_seeds
+from mle_rl.search.summary import at_times, best_so_far, equal_time, over_seeds, over_time
 
 
 def table(*rows, method="static", seed=0):
@@ -105,3 +105,23 @@ def test_an_interval_over_seeds_needs_two_of_them():
 def test_a_zero_is_a_score():
     programs = table((1, -1.0, -1.0), (2, 0.0, 0.0))
     assert best_so_far(programs, higher_is_better=True).reward_score.tolist() == [-1.0, 0.0]
+
+
+def test_what_is_written_is_told_apart_by_the_part_of_the_budget_in_which_it_ended():
+    programs = pd.concat(
+        [
+            table((1, 0.1, 0), (9, 0.3, 0), (10, None, 0), (29, 0.5, 0), (30, 0.5, 0)),
+            table((11, 0.2, 0), (12, 0.2, 0), seed=1),
+            table((25, None, 0), method="rl"),
+        ]
+    ).assign(duration_s=lambda made: made.ended_at_s / 10)
+    found = over_time(programs, searches(programs).assign(seconds=30.0)).set_index(
+        ["method", "part"]
+    )
+    assert list(found.index) == [("static", 1), ("static", 2), ("static", 3), ("rl", 3)]
+    assert found.programs.tolist() == [2, 3, 2, 1]
+    assert found.valid_share.tolist() == pytest.approx([1, 2 / 3, 1, 0])
+    assert found.distinct_share.tolist()[:3] == [1, 0.5, 0.5], "seeds apart, equal texts once"
+    assert found.reward_score.tolist()[:3] == [0.2, 0.2, 0.5]
+    assert found.duration_s.tolist()[:3] == pytest.approx([0.5, 1.15, 2.95])
+    assert found.loc[("rl", 3), ["distinct_share", "duration_s", "reward_score"]].isna().all()
