@@ -147,9 +147,13 @@ class _Comparison:
                 rows.add(trial)
                 progress.say(rows.programs, rows.valid, rows.best_reward_score)
 
+            valid_trained = 0.0
+
             def on_step(row):
+                nonlocal valid_trained
+                valid_trained += row["valid_share"] * settings.batch_size
                 trained = row["step"] * settings.batch_size
-                progress.say(trained, row["valid_share"] * trained, row["score_best_so_far"])
+                progress.say(trained, valid_trained, row["score_best_so_far"])
 
             method.run(
                 Start(

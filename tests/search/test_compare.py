@@ -67,6 +67,20 @@ def test_every_method_and_seed_is_searched_once_however_often_it_is_called(metho
     assert "finished before" in said[-4]
 
 
+def test_a_method_that_trains_says_how_many_of_all_programs_were_valid(
+    methods, monkeypatch, tmp_path
+):
+    def trains(start):
+        for step, share in enumerate((0.0, 0.5), 1):
+            start.on_step({"step": step, "valid_share": share, "score_best_so_far": 0.3})
+
+    monkeypatch.setattr("mle_rl.search.progress.LINES", 1e9)  # a line for every step
+    monkeypatch.setitem(METHODS, "trains", Method("one that trains", trains))
+    said = []
+    compare(SETTINGS, tmp_path, methods=("trains",), report=said.append)
+    assert "128 programs, 25% valid, best 0.3000" in said[1]
+
+
 def test_an_interrupted_search_starts_again_and_the_others_do_not(methods, monkeypatch, tmp_path):
     def interrupted(start):
         start.run(once(Program("a plan", SUBMIT)), waiting=0)
