@@ -124,7 +124,9 @@ class NamespaceJail:
         _check_readable("input")
         if self._landlock_abi:
             write = (self.home, namespaces.TEMPORARY, "/dev/shm")
-            landlock.restrict(self._landlock_abi, self._readable, write, ("/dev/null", "/dev/full"))
+            # The scratch space may lie over a folder of packages that was there before.
+            readable = [folder for folder in self._readable if os.path.exists(folder)]
+            landlock.restrict(self._landlock_abi, readable, write, ("/dev/null", "/dev/full"))
         seccomp.install(self._filter)
 
     def process_limit(self, limits: Limits) -> int:

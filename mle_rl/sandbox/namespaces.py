@@ -24,7 +24,8 @@ HOME = "/home/agent"
 """Working folder and HOME of every program, its own scratch folder."""
 HOST = "/host"
 SCRATCH = "/scratch"
-TEMPORARY = "/var/tmp" if any(f.startswith("/tmp/") for f in view.interpreter_folders()) else "/tmp"
+_NEEDED = (*view.interpreter_folders(), *map(str, view.site_folders()))
+TEMPORARY = "/var/tmp" if any(folder.startswith("/tmp/") for folder in _NEEDED) else "/tmp"
 """The program's folder for temporary files: not one that hides this Python."""
 PROGRAM_UID = 1000
 _STAGING = ("/tmp", "/run", "/mnt", "/var")

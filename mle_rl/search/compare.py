@@ -80,6 +80,7 @@ def compare(
     with record.claimed(comparison.folder):
         done = recorded.finished(comparison.folder)
         comparison.check_same(done)
+        comparison.policies.clear()  # none stays in memory beside a search that has no use for it
         for position, (name, seed) in enumerate(searches, 1):
             title = f"[{position}/{len(searches)}] {name}, seed {seed}"
             if (name, seed) in done:

@@ -10,9 +10,10 @@ from mle_rl.agent import load_policy
 from mle_rl.analysis.headroom import living
 from mle_rl.analysis.known import long_search_folder
 from mle_rl.analysis.samples import headroom_folder, read_samples
+from mle_rl.notebook import project_root
 from mle_rl.records import Limits
 from mle_rl.search.methods import METHODS
-from mle_rl.search.recorded import comparison_folder, comparisons, finished
+from mle_rl.search.recorded import comparisons, finished
 
 SAMPLES = read_samples()
 LIMITS = asdict(Limits())  # what is compared had the same
@@ -36,7 +37,9 @@ def test_tiny_is_a_poor_but_living_policy(name, digest):
 
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_searches_start_from_the_weights_and_tasks_of_today(name, digest):
-    for (method, _), facts in finished(comparison_folder("full", name)).items():
+    searches = finished(project_root() / "results/full/compare" / name)
+    assert searches
+    for (method, _), facts in searches.items():
         settings = facts["settings"]
         assert settings["task_fingerprint"] == tasks.load(name).fingerprint
         assert settings["limits"] == LIMITS
