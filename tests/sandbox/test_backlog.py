@@ -175,15 +175,19 @@ def test_another_worker_takes_over_and_it_is_said(jobs, no_other, recwarn):
     assert said.endswith(". Of the pool's workers 1 is left.")
 
 
+def close_and_see_cancelled(pool, futures):
+    pool.close()
+    for future in futures:
+        with pytest.raises(CancelledError):
+            future.result(timeout=60)
+
+
 def test_nothing_is_said_of_a_worker_that_is_lost_because_the_pool_closes(jobs, recwarn):
     worker = Fake(NO_FILES)
     pool = WorkerPool([worker, Fake()])
     futures = [pool.submit(job) for job in jobs("wait", "wait")]
     worker.begun.wait()
-    pool.close()
-    for future in futures:
-        with pytest.raises(CancelledError):
-            future.result(timeout=60)
+    close_and_see_cancelled(pool, futures)
     assert worker.replacing.is_set()
     assert not recwarn.list
 
@@ -207,10 +211,7 @@ def test_closing_cancels_what_waits_and_what_runs(jobs):
     pool = WorkerPool([worker])
     futures = [pool.submit(job) for job in jobs("wait", "a")]
     worker.begun.wait()
-    pool.close()
-    for future in futures:
-        with pytest.raises(CancelledError):
-            future.result(timeout=60)
+    close_and_see_cancelled(pool, futures)
     with pytest.raises(MleRlError, match="closed"):
         pool.submit(*jobs("b"))
 
