@@ -107,12 +107,13 @@ def _tasks(options: argparse.Namespace) -> None:
     from mle_rl.analysis.known import best_known
     from mle_rl.tasks.loading import default_data_dir
 
+    loaded = []
     for name in tasks.names():
         if not (default_data_dir() / name).exists():
             print(f"building {name}", file=sys.stderr, flush=True)
-        tasks.load(name)
-    table = tasks.describe().drop(columns=["programs", "best_program"])
-    known = [best_known(tasks.load(name)) for name in table.task]
+        loaded.append(tasks.load(name))
+    table = tasks.describe(loaded).drop(columns=["programs", "best_program"])
+    known = [best_known(task) for task in loaded]
     place = table.columns.get_loc("best_reference") + 1
     table.insert(place, "best_known", [each.reward_score for each in known])
     table.insert(place + 1, "known_from", [each.source for each in known])

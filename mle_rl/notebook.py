@@ -116,13 +116,18 @@ def project_root() -> Path:
     return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
 
 
+def kept_results(profile_name: str = "full") -> Path:
+    """``results/<profile>`` of the checkout; that of ``full`` holds what is recorded for good."""
+    return project_root() / "results" / profile_name
+
+
 def results_folder(profile_name: str) -> Path:
     """``MLE_RL_RESULTS`` if set; a fresh temporary folder in smoke; else ``results/<profile>``."""
     if chosen := os.environ.get("MLE_RL_RESULTS"):
         return Path(chosen).expanduser().resolve()
     if profile_name == "smoke":
         return Path(tempfile.mkdtemp(prefix="mle_rl_smoke_"))
-    return project_root() / "results" / profile_name
+    return kept_results(profile_name)
 
 
 def shown_path(path: Path) -> str:

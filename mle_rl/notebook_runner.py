@@ -22,7 +22,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from mle_rl import notebook_parameters
 from mle_rl.errors import MleRlError
-from mle_rl.notebook import project_root, results_folder, write
+from mle_rl.notebook import kept_results, project_root, results_folder, write
 from mle_rl.notebook_kernel import KernelClient, drive
 from mle_rl.notebook_outputs import MARK, first_widget_error, read_completed
 
@@ -161,12 +161,14 @@ def fingerprint(content: nbformat.NotebookNode, recorded: Sequence[Path] = ()) -
 
 
 def _recorded(results: Path) -> list[Path]:
-    """Tables of the full profile, which the notebooks of every profile show where there are any.
+    """What the full profile recorded: the notebooks of every profile show it where it is there.
 
     Not for a run that writes them itself: after each of its notebooks all would count as changed.
     """
-    full = project_root() / "results" / "full"
-    return [] if full == results else sorted(full.rglob("*.csv"))
+    full = kept_results()
+    if full == results:
+        return []
+    return sorted(path for path in full.rglob("*") if path.suffix in (".csv", ".json"))
 
 
 class Progress:

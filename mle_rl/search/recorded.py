@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from mle_rl.errors import MleRlError
-from mle_rl.notebook import project_root, results_folder
+from mle_rl.notebook import kept_results, results_folder
 from mle_rl.search.methods import METHODS
 from mle_rl.search.record import COLUMNS, SEARCHES, files
 
@@ -68,7 +68,7 @@ def comparison_folder(profile: str, task: str = "") -> Path:
 
 def comparisons(profile: str) -> dict[str, Recorded]:
     """The comparisons that the checkout has for a profile, by task; empty if there are none."""
-    root = project_root() / "results" / profile / "compare"
+    root = kept_results(profile) / "compare"
     folders = sorted(path.parents[1] for path in root.glob(f"*/{SEARCHES}/*.json"))
     return {folder.name: read(folder) for folder in dict.fromkeys(folders)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,17 @@ from mle_rl.tasks.grading import read_answers
 from mle_rl.tasks.leaderboards import anchors, leaderboard
 from mle_rl.tasks.loading import load, names
 from mle_rl.tasks.metrics import METRICS
+from mle_rl.tasks.task import Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def describe(data_dir: str | Path | None = None) -> pd.DataFrame:
-    """The competitions of the suite, one row each, with what people ask first.
+def describe(chosen: Iterable[Task] | None = None) -> pd.DataFrame:
+    """Competitions, one row each, with what people ask first.
+
+    Args:
+        chosen: Loaded competitions of the suite; all by default.
 
     Columns: ``task``, ``kind``, ``metric``, ``better``, ``train``, ``reward`` and ``final`` (rows),
     ``programs``, ``median_score``, ``best_reference`` (both on the reward split), ``best_program``
@@ -24,7 +29,8 @@ def describe(data_dir: str | Path | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame([_row(name, data_dir) for name in names()])
+    chosen = map(load, names()) if chosen is None else chosen
+    return pd.DataFrame([_row(task) for task in chosen])
 
 
 def reference_table(data_dir: str | Path | None = None) -> pd.DataFrame:
@@ -56,8 +62,7 @@ def frontier(table: pd.DataFrame) -> pd.DataFrame:
     return by_time[by_time["gain"] > by_time["gain"].cummax().shift(fill_value=-float("inf"))]
 
 
-def _row(name: str, data_dir: str | Path | None) -> dict[str, object]:
-    task = load(name, data_dir)
+def _row(task: Task) -> dict[str, object]:
     board = leaderboard(task)
     rows = read_answers(task).rows
     return {

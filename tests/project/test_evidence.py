@@ -10,7 +10,7 @@ from mle_rl.agent import load_policy
 from mle_rl.analysis.headroom import living
 from mle_rl.analysis.known import long_search_folder
 from mle_rl.analysis.samples import headroom_folder, read_samples
-from mle_rl.notebook import project_root
+from mle_rl.notebook import kept_results
 from mle_rl.records import Limits
 from mle_rl.search.methods import METHODS
 from mle_rl.search.recorded import comparisons, finished
@@ -37,7 +37,7 @@ def test_tiny_is_a_poor_but_living_policy(name, digest):
 
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_searches_start_from_the_weights_and_tasks_of_today(name, digest):
-    searches = finished(project_root() / "results/full/compare" / name)
+    searches = finished(kept_results() / "compare" / name)
     assert searches
     for (method, _), facts in searches.items():
         settings = facts["settings"]

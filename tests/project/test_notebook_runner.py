@@ -249,12 +249,13 @@ def test_the_fingerprint_follows_every_file_of_the_library(tmp_path, monkeypatch
     assert fingerprint(content) not in seen
 
 
-def test_resume_executes_again_what_reads_changed_records(tmp_path, monkeypatch):
+@pytest.mark.parametrize("file", ["07_a/equal_time.csv", "compare/a/searches/rl-0.json"])
+def test_resume_executes_again_what_reads_changed_records(file, tmp_path, monkeypatch):
     """Those of results/full; a run that writes there itself would else never be done."""
-    monkeypatch.setattr("mle_rl.notebook_runner.project_root", lambda: tmp_path)
-    recorded = tmp_path / "results/full/07_a/equal_time.csv"
+    monkeypatch.setattr("mle_rl.notebook.project_root", lambda: tmp_path)
+    recorded = tmp_path / "results/full" / file
     recorded.parent.mkdir(parents=True)
-    recorded.write_text("score\n0.5\n")
+    recorded.write_text("score 0.5")
     path = _notebook(tmp_path, "01_a", "x = 1")
 
     def left_out(profile):
@@ -265,7 +266,7 @@ def test_resume_executes_again_what_reads_changed_records(tmp_path, monkeypatch)
 
     assert [left_out("quick"), left_out("quick")] == [False, True]
     assert [left_out("full"), left_out("full")] == [False, True]
-    recorded.write_text("score\n0.6\n")
+    recorded.write_text("score 0.6")
     assert not left_out("quick")
     assert left_out("full")
 

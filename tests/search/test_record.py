@@ -159,7 +159,7 @@ def test_where_recorded_runs_come_from_is_said_in_words(folder, rows):
 
 
 def test_the_comparisons_of_a_checkout_are_found_by_task(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorded, "project_root", lambda: tmp_path)
+    monkeypatch.setattr("mle_rl.notebook.project_root", lambda: tmp_path)
     assert recorded.comparisons("full") == {}
     folder = tmp_path / "results" / "full" / "compare" / "some-task"
     with record.claimed(folder):
