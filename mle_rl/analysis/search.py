@@ -25,6 +25,9 @@ LOOKS = {
     "grammar": ("green", ":"),
     "default": ("black", (0, (1, 3))),
     "evolution": ("orange", (0, (7, 2))),
+    "rl-scratch": ("blue", "-."),
+    "rl-strict": ("orange", "--"),
+    "rl-strict-scratch": ("black", ":"),
 }
 """Colour and line style of each method."""
 
@@ -64,29 +67,13 @@ def plot_search(
     Raises:
         MleRlError: No method has a valid program for each seed, or budgets differ.
     """
-    if searches.seconds.nunique() != 1:
-        raise MleRlError("Searches with different budgets cannot be compared in one figure.")
+    shown = lines_of(programs, searches, higher_is_better=higher_is_better, rng=rng)
     seconds = float(searches.seconds.iloc[0])
-    curves = best_so_far(programs, higher_is_better=higher_is_better)
-    if curves.empty:
-        raise MleRlError("No program of the comparison is valid: give it more seconds.")
-    lines = [_line(curves, searches, method, seconds, rng) for method in _ordered(searches)]
-    drawn = [line for line in lines if len(line)]
-    if not drawn:
-        raise MleRlError(
-            "Every method has a seed without a valid program, so that none has a line: give them "
-            "more seconds."
-        )
-    shown = pd.concat(drawn, ignore_index=True)
     fig, axes = plt.subplots(figsize=(7.6, 4.2))
-    for method, line in zip(_ordered(searches), lines, strict=True):
-        if len(line):
-            _draw(axes, method, line)
-        else:
-            _say_missing(axes, method, curves, searches)
-    for (name, level), style in zip((levels or {}).items(), ("--", ":"), strict=False):
-        axes.axhline(level, color="0.5", linestyle=style, lw=1, label=name)
-    _limit(axes, shown, seconds, list((levels or {}).values()), higher_is_better)
+    draw_lines(axes, shown, seconds, levels or {}, higher_is_better=higher_is_better)
+    for method in _ordered(searches):
+        if method not in set(shown.method):
+            _say_missing(axes, method, programs, searches)
     axes.set(
         xlabel="wall-clock time of the method (minutes)",
         ylabel=f"{metric.replace('_', ' ')}, final split",
@@ -94,6 +81,50 @@ def plot_search(
     axes.set_title(_title(shown, searches, seconds, higher_is_better, origin))
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     return fig, shown
+
+
+def lines_of(
+    programs: pd.DataFrame,
+    searches: pd.DataFrame,
+    *,
+    higher_is_better: bool,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """The numbers of `plot_search`: method, minutes, final_score, low and high.
+
+    Raises:
+        MleRlError: See `plot_search`.
+    """
+    if searches.seconds.nunique() != 1:
+        raise MleRlError("Searches with different budgets cannot be compared in one figure.")
+    curves = best_so_far(programs, higher_is_better=higher_is_better)
+    if curves.empty:
+        raise MleRlError("No program of the comparison is valid: give it more seconds.")
+    seconds = float(searches.seconds.iloc[0])
+    lines = [_line(curves, searches, method, seconds, rng) for method in _ordered(searches)]
+    drawn = [line for line in lines if len(line)]
+    if not drawn:
+        raise MleRlError(
+            "Every method has a seed without a valid program, so that none has a line: give them "
+            "more seconds."
+        )
+    return pd.concat(drawn, ignore_index=True)
+
+
+def draw_lines(
+    axes: Axes,
+    shown: pd.DataFrame,
+    seconds: float,
+    levels: Mapping[str, float],
+    *,
+    higher_is_better: bool,
+) -> None:
+    """Draw what `lines_of` returns, and the levels, with limits in which better is up."""
+    for method, line in shown.groupby("method", sort=False):
+        _draw(axes, method, line)
+    for (name, level), style in zip(levels.items(), ("--", ":"), strict=False):
+        axes.axhline(level, color="0.5", linestyle=style, lw=1, label=name)
+    _limit(axes, shown, seconds, list(levels.values()), higher_is_better)
 
 
 def reference_levels(task: Task) -> dict[str, float]:
@@ -153,10 +184,10 @@ def _draw(axes: Axes, method: str, line: pd.DataFrame) -> None:
         )
 
 
-def _say_missing(axes: Axes, method: str, curves: pd.DataFrame, searches: pd.DataFrame) -> None:
+def _say_missing(axes: Axes, method: str, programs: pd.DataFrame, searches: pd.DataFrame) -> None:
     """An entry of the legend without a line."""
     seeds = searches.seed[searches.method == method]
-    without = len(seeds) - curves[curves.method == method].seed.nunique()
+    without = len(seeds) - programs[programs.valid & (programs.method == method)].seed.nunique()
     colour, style = LOOKS[method]
     label = f"{METHODS[method].label}:\nnothing valid for {without} of {len(seeds)} seed(s)"
     axes.plot([], [], color=OKABE_ITO[colour], linestyle=style, lw=2, label=label)

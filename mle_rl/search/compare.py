@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -108,9 +108,14 @@ class _Comparison:
     report: Report
     policies: dict[str, Policy | MleRlError] = field(default_factory=dict)
 
-    def facts_of(self, policy: Policy | None) -> dict:
-        """The settings as they are recorded, with the digest of the weights if there are any."""
+    def facts_of(self, method: str, policy: Policy | None) -> dict:
+        """The settings as they are recorded, with the method's own and the digest of its weights.
+
+        A method that does not learn has no ``learning``, one without a policy no weights.
+        """
         facts = self.settings.to_dict() | {"task_fingerprint": self.task.fingerprint}
+        if learning := METHODS[method].learning:
+            facts["learning"] = asdict(learning)
         return facts if policy is None else facts | {_WEIGHTS: policy.digest()}
 
     def check_same(self, done: Mapping[tuple[str, int], Mapping]) -> None:
@@ -120,7 +125,7 @@ class _Comparison:
             if isinstance(policy, MleRlError):  # not to be had here: whatever was recorded holds
                 there = {key: value for key, value in there.items() if key != _WEIGHTS}
                 policy = None
-            if differing := differences(self.facts_of(policy), there):
+            if differing := differences(self.facts_of(name, policy), there):
                 raise MleRlError(
                     f"{self.folder} holds a finished search ({name}, seed {seed}) with other "
                     f"settings ({'; '.join(differing)}): choose another folder, or delete it."
@@ -133,7 +138,7 @@ class _Comparison:
         if isinstance(policy, MleRlError):
             self.report(f"{title}: left out. {policy}")
             return
-        facts = {"settings": self.facts_of(policy)}
+        facts = {"settings": self.facts_of(name, policy)}
         with ExitStack() as opened:
             # A pool of its own: programs that are late must not run beside the next method's.
             pool = opened.enter_context(LocalPool(settings.workers, settings.tier))
@@ -163,8 +168,9 @@ class _Comparison:
                     policy=policy,
                     seed=seed,
                     settings=settings,
+                    learning=method.learning,
                     budget=budget,
-                    work=self.folder / record.WORK,
+                    work=self.folder / record.WORK / f"{name}-{seed}",
                     on_trial=on_trial,
                     on_step=on_step,
                 )

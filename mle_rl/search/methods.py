@@ -19,7 +19,7 @@ from mle_rl.search import fixed
 from mle_rl.search.budget import Budget
 from mle_rl.search.evolution import evolution
 from mle_rl.search.loop import Proposals, Trial, search
-from mle_rl.search.settings import Settings
+from mle_rl.search.settings import Learning, Settings
 from mle_rl.tasks import Task
 
 
@@ -33,6 +33,7 @@ class Start:
         policy: Loaded; None for a method without one.
         seed: Of everything that the method draws.
         settings: Of the comparison.
+        learning: Of the method.
         budget: Runs already.
         work: Folder for whatever the method writes.
         on_trial: Told of every program that counts.
@@ -44,6 +45,7 @@ class Start:
     policy: Policy | None
     seed: int
     settings: Settings
+    learning: Learning | None
     budget: Budget
     work: Path
     on_trial: Callable[[Trial], None]
@@ -63,21 +65,21 @@ class Method:
         label: For people.
         run: Searches until the budget is used up, or there is nothing more to do.
         policy: What is loaded for it.
+        learning: How it learns; None for a method that does not.
         asked_for: Whether it is left out unless somebody names it.
     """
 
     label: str
     run: Callable[[Start], None]
     policy: str | None = None
+    learning: Learning | None = None
     asked_for: bool = False
 
 
 def _reinforcement_learning(start: Start) -> None:
     from mle_rl.search.reinforcement import configuration, learn
 
-    s = start.settings
-    folder = start.work / f"rl-{start.seed}"
-    config = configuration(folder, s.task, start.seed, s.batch_size, s.workers, s.limits)
+    config = configuration(start.work, start.settings, start.seed, start.learning)
     pool = start.environment.pool
     for trial in learn(config, start.policy, pool, start.budget, start.on_step):
         start.on_trial(trial)
@@ -116,14 +118,27 @@ def _default(start: Start) -> None:
     start.run(fixed.once(fixed.default_program(task_shape(start.task))), waiting=0)
 
 
+def _learner(label: str, learning: Learning, asked_for: bool = False) -> Method:
+    return Method(label, _reinforcement_learning, "tiny", learning, asked_for)
+
+
 METHODS = {
-    "rl": Method("reinforcement learning", _reinforcement_learning, "tiny"),
+    "rl": _learner("reinforcement learning", Learning()),
     "static": Method("static policy, best of n", _best_of_n, "tiny"),
     "tree": Method("static policy, tree search", _tree_search, "tiny"),
     "smollm2": Method("static SmolLM2-135M, best of n", _best_of_n, "smollm2-135m"),
     "grammar": Method("random search over the grammar", _random_search),
     "default": Method("scikit-learn's defaults", _default),
     "evolution": Method("evolution over the grammar", _evolution, asked_for=True),
+    "rl-scratch": _learner("RL, all from scratch", Learning(improve_share=0.0), asked_for=True),
+    "rl-strict": _learner(
+        "RL, failures cost 0.8", Learning(failure=-0.8, stage=0.1), asked_for=True
+    ),
+    "rl-strict-scratch": _learner(
+        "RL, failures cost 0.8, all from scratch",
+        Learning(failure=-0.8, stage=0.1, improve_share=0.0),
+        asked_for=True,
+    ),
 }
 """The methods by name."""
 

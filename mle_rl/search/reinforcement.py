@@ -15,12 +15,12 @@ from pathlib import Path
 
 from mle_rl.agent import Policy
 from mle_rl.errors import MleRlError
-from mle_rl.records import Limits
 from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.environment import Pool
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.search.budget import Budget
 from mle_rl.search.loop import Trial
+from mle_rl.search.settings import Learning, Settings
 from mle_rl.training.config import TrainConfig
 from mle_rl.training.run import Controls, train
 
@@ -28,22 +28,23 @@ ENDLESS = 10_000
 """Updates that no budget reaches."""
 
 
-def configuration(
-    run_dir: Path, task: str, seed: int, batch_size: int, workers: int, limits: Limits
-) -> TrainConfig:
-    """The settings of notebook 05, with limits for programs that all methods share."""
+def configuration(run_dir: Path, settings: Settings, seed: int, learning: Learning) -> TrainConfig:
+    """The settings of a training run that takes part in a comparison."""
     return TrainConfig(
         run_dir=run_dir,
-        tasks=(task,),
+        tasks=(settings.task,),
         steps=ENDLESS,
-        batch_size=batch_size,
+        batch_size=settings.batch_size,
         seed=seed,
-        learning_rate=1e-3,
-        entropy=0.01,
-        improve_share=0.0,
-        rewards=RewardWeights(failure=-0.8, score_scale="percentile"),
-        limits=limits,
-        workers=workers,
+        learning_rate=learning.learning_rate,
+        entropy=learning.entropy,
+        improve_share=learning.improve_share,
+        rewards=RewardWeights(
+            failure=learning.failure, stage=learning.stage, score_scale="percentile"
+        ),
+        limits=settings.limits,
+        workers=settings.workers,
+        tier=settings.tier,
     )
 
 

@@ -1,4 +1,4 @@
-"""What all searches of one comparison share."""
+"""What all searches of one comparison share, and what reinforcement learning has of its own."""
 
 from __future__ import annotations
 
@@ -50,6 +50,26 @@ class Settings:
     def to_dict(self) -> dict:
         """The settings as plain data."""
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """How reinforcement learning learns in a comparison. A valid program earns its percentile."""
+
+    failure: float = -0.1
+    """Reward of a program that is not valid. What a failure costs decides how much is dared."""
+
+    stage: float = 0.01
+    """Credit for a stage. All seven together stay below 0, which the worst valid program earns."""
+
+    improve_share: float = 0.5
+    """Share of prompts that show an earlier solution (paper: half)."""
+
+    learning_rate: float = 1e-3
+    """Of AdamW."""
+
+    entropy: float = 0.01
+    """Weight of the entropy bonus."""
 
 
 def differences(one: dict, other: dict) -> list[str]:

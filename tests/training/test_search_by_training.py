@@ -6,9 +6,13 @@ import time
 import pytest
 import small_run
 
+from mle_rl.records import STAGES
+from mle_rl.rewards import RewardWeights
 from mle_rl.rollout.ledger import Ledger
 from mle_rl.search.budget import Budget
+from mle_rl.search.methods import METHODS
 from mle_rl.search.reinforcement import ENDLESS, configuration, learn, trace
+from mle_rl.search.settings import Learning, Settings
 
 SET_UP_S = 5.0
 BATCH = 8
@@ -98,11 +102,10 @@ def test_a_search_never_goes_on_with_an_earlier_run(finished, tmp_path, policy, 
     assert [t.program for t in trials[:BATCH]] == [t.program for t in finished[0][:BATCH]]
 
 
-def test_it_trains_as_notebook_05_does(tmp_path):
+def test_the_strict_one_from_scratch_trains_as_notebook_05_does(tmp_path):
     import nbformat
 
     from mle_rl.notebook import project_root
-    from mle_rl.records import Limits
 
     content = nbformat.read(project_root() / "notebooks" / "05_train_with_trl.ipynb", as_version=4)
     (cell,) = [
@@ -110,9 +113,30 @@ def test_it_trains_as_notebook_05_does(tmp_path):
         for c in content.cells
         if "TrainConfig(" in c.source and "rewards" in c.source and c.cell_type == "code"
     ]
-    config = configuration(tmp_path, "library-docstrings", 0, 64, 2, Limits(timeout_s=6.0))
+    settings = Settings(task="library-docstrings", seconds=600.0)
+    config = configuration(tmp_path, settings, 0, METHODS["rl-strict-scratch"].learning)
     for setting in ("learning_rate", "entropy", "improve_share"):
         (written,) = [line for line in cell.splitlines() if f" {setting}=" in line]
         assert float(written.split("=")[1].rstrip(",")) == getattr(config, setting)
     assert f"failure={config.rewards.failure}" in cell
+    assert config.rewards.stage == RewardWeights().stage
+    assert "stage=" not in cell
     assert f'score_scale="{config.rewards.score_scale}"' in cell
+
+
+def test_a_comparison_trains_with_the_settings_that_it_records(tmp_path):
+    settings = Settings(task="doctor-visits", seconds=60.0, workers=3, tier="limits", batch_size=16)
+    learning = Learning(
+        failure=-0.3, stage=0.02, improve_share=0.25, learning_rate=0.1, entropy=0.2
+    )
+    config = configuration(tmp_path, settings, 4, learning)
+    assert (config.rewards.failure, config.rewards.stage) == (-0.3, 0.02)
+    assert (config.improve_share, config.learning_rate, config.entropy) == (0.25, 0.1, 0.2)
+    assert (config.tasks, config.seed, config.batch_size) == (("doctor-visits",), 4, 16)
+    assert (config.workers, config.tier, config.limits) == (3, "limits", settings.limits)
+
+
+@pytest.mark.parametrize("name", [name for name, each in METHODS.items() if each.learning])
+def test_no_failure_earns_more_than_a_valid_program(name):
+    learning = METHODS[name].learning
+    assert learning.failure + len(STAGES) * learning.stage <= 0
