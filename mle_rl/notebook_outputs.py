@@ -68,7 +68,7 @@ def adopt(executed: Path, notebook: Path, profile: str) -> None:
 
     Raises:
         MleRlError: There is no executed copy of a run of this profile that has ended well, or the
-            code of the notebook has changed since.
+            code of the notebook has changed since, or the notebook cannot be written.
     """
     done = read_completed(executed)
     if done is None or done.metadata[MARK].get("profile") != profile:
@@ -85,7 +85,13 @@ def adopt(executed: Path, notebook: Path, profile: str) -> None:
         )
     for cell, executed_cell in zip(_code(now), _code(done), strict=True):
         cell.outputs = executed_cell.outputs
-    write_notebook(stripped(now), notebook)
+    try:
+        write_notebook(stripped(now), notebook)
+    except OSError as error:
+        raise MleRlError(
+            f"The notebook {notebook} cannot be written ({error.strerror}): take its outputs over "
+            "in a checkout where you may write."
+        ) from None
 
 
 def _code(content: NotebookNode) -> list[NotebookNode]:

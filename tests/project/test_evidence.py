@@ -12,12 +12,14 @@ from mle_rl.analysis.known import long_search_folder
 from mle_rl.analysis.samples import headroom_folder, read_samples
 from mle_rl.notebook import kept_results
 from mle_rl.records import Limits
+from mle_rl.search.methods import COMPARED as ALL_METHODS
 from mle_rl.search.methods import METHODS
 from mle_rl.search.recorded import comparisons, finished
 
 SAMPLES = read_samples()
 LIMITS = asdict(Limits())  # what is compared had the same
-COMPARISONS = comparisons("full")
+COMPARED = [kept_results() / "compare" / name for name in comparisons("full")]
+COMPARED.append(kept_results() / "07_ablations" / "rl_settings")
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +37,24 @@ def test_tiny_is_a_poor_but_living_policy(name, digest):
     assert living(SAMPLES[name])["fit"], living(SAMPLES[name])
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
-def test_searches_start_from_the_weights_and_tasks_of_today(name, digest):
-    searches = finished(kept_results() / "compare" / name)
+@pytest.mark.parametrize("folder", COMPARED, ids=lambda folder: folder.name)
+def test_searches_are_of_the_weights_the_tasks_and_the_methods_of_today(folder, digest):
+    searches = finished(folder)
     assert searches
     for (method, _), facts in searches.items():
-        settings = facts["settings"]
-        assert settings["task_fingerprint"] == tasks.load(name).fingerprint
+        settings, learning = facts["settings"], METHODS[method].learning
+        assert settings["task_fingerprint"] == tasks.load(settings["task"]).fingerprint
         assert settings["limits"] == LIMITS
+        assert settings.get("learning") == (learning and asdict(learning))
         if METHODS[method].policy == "tiny":
             assert settings["weights_sha256"] == digest, "recorded with other weights"
+
+
+@pytest.mark.parametrize("name", comparisons("full"))
+def test_a_comparison_lies_in_the_folder_of_its_task_with_every_method(name):
+    searches = finished(kept_results() / "compare" / name)
+    assert {facts["settings"]["task"] for facts in searches.values()} == {name}
+    assert {method for method, _ in searches} == set(ALL_METHODS)
 
 
 @pytest.mark.parametrize("name", tasks.names())
