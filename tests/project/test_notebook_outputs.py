@@ -114,6 +114,19 @@ def test_prose_may_change_after_the_run_and_stays_as_it_is_now(tmp_path):
     assert _texts(nbformat.NotebookNode(cells=[now.cells[1]])) == ["1\n"]
 
 
+def test_a_notebook_that_cannot_be_written_is_a_sentence(tmp_path, monkeypatch):
+    notebook, executed = tmp_path / "01_a.ipynb", tmp_path / "executed.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("x")]), notebook)
+    nbformat.write(_completed(new_output("stream", text="1\n")), executed)
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("mle_rl.notebook_outputs.write_whole", refuse)
+    with pytest.raises(MleRlError, match="cannot be written .Permission denied."):
+        adopt(executed, notebook, "quick")
+
+
 def test_outputs_are_taken_over_only_from_the_same_sources(tmp_path):
     notebook, executed = tmp_path / "01_a.ipynb", tmp_path / "executed.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell("x")]), notebook)
