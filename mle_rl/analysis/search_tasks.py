@@ -50,9 +50,9 @@ def plot_tasks(
     for axes in grid.flat[len(found) :]:
         axes.axis("off")
     grid.flat[len(found)].legend(handles=_legend(found), fontsize="small", loc="center")
-    fig.supxlabel("wall-clock time of the method (minutes)")
-    fig.supylabel("final split, better is up")
-    fig.suptitle(_title(lines, found))
+    fig.supxlabel("wall-clock time of the method (minutes)", fontsize="medium")
+    fig.supylabel("final split, better is up", fontsize="medium")
+    fig.suptitle(_title(lines, found), fontsize="medium")
     return fig, pd.concat([shown.assign(task=name) for name, shown in lines.items()])[
         ["task", "method", "minutes", "final_score", "low", "high"]
     ]
@@ -117,8 +117,9 @@ def _title(lines: Mapping[str, pd.DataFrame], found: Mapping[str, Recorded]) -> 
             ahead[method] = ahead.get(method, 0) + 1
     order = sorted(ahead, key=lambda method: -ahead[method])
     who = ", ".join(f"{METHODS[method].label} on {ahead[method]}" for method in order)
+    number = "1 task" if len(found) == 1 else f"{len(found)} tasks"
     days = sorted({day for comparison in found.values() for day in comparison.searches.date})
     seeds = sorted({seed for comparison in found.values() for seed in comparison.searches.seed})
     tried = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"Ahead when the time is over, of {len(found)} tasks: {who}\n({tried}; {when})"
+    return f"Ahead when the time is over, of {number}: {who}\n({tried}; {when})"

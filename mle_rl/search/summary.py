@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mle_rl.analysis.statistics import Interval, bootstrap_interval
+from mle_rl.training.best_of import best_of_k
 
 SEARCH = ["method", "seed"]
 """What names one search of a comparison."""
@@ -117,18 +118,30 @@ def over_seeds(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def over_time(programs: pd.DataFrame, searches: pd.DataFrame, parts: int = 3) -> pd.DataFrame:
+def over_time(
+    programs: pd.DataFrame,
+    searches: pd.DataFrame,
+    *,
+    higher_is_better: bool,
+    parts: int = 3,
+    k: int = 50,
+) -> pd.DataFrame:
     """What each method wrote in each part of its time: does it change what it writes?
 
     Args:
         programs: One row per program.
         searches: One row per finished search, with the budget in ``seconds``.
+        higher_is_better: Direction of both scores.
         parts: Into which the budget is divided, each as long as the others.
+        k: Programs of which the best is handed in, see below.
 
     Returns:
         One row per method and part (from 1), searches of all seeds together: programs, valid_share,
         distinct_share (of the valid programs of the part, counted by seed), duration_s (median of
-        the valid ones) and reward_score (their median). A part in which nothing ended has no row.
+        the valid ones), reward_score (their median) and ``best_of_<k>``: the final score to be
+        expected of the best on the reward split of k programs of the part (`best_of_k`, mean over
+        seeds; NaN for seeds with fewer). It says more of the upper end than the best program
+        itself, which is one draw. A part in which nothing ended has no row.
     """
     seconds = programs.merge(searches[[*SEARCH, "seconds"]], on=SEARCH).seconds.to_numpy()
     part = np.minimum(programs.ended_at_s.to_numpy() * parts // seconds, parts - 1).astype(int) + 1
@@ -147,9 +160,23 @@ def over_time(programs: pd.DataFrame, searches: pd.DataFrame, parts: int = 3) ->
                 "distinct_share": distinct / len(valid) if len(valid) else np.nan,
                 "duration_s": valid.duration_s.median(),
                 "reward_score": valid.reward_score.median(),
+                f"best_of_{k}": _expected_best(mine, k, higher_is_better),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _expected_best(programs: pd.DataFrame, k: int, higher_is_better: bool) -> float:
+    """Final score of the best of k programs, mean over seeds with so many and a valid one."""
+    expected = []
+    for _, mine in programs.groupby("seed"):
+        if len(mine) >= k and mine.valid.any():
+            scores = mine[["reward_score", "final_score"]].astype(object)
+            scores = scores.where(scores.notna(), None)
+            rewards, finals = scores.reward_score.tolist(), scores.final_score.tolist()
+            best = best_of_k(rewards, finals, k, higher_is_better=higher_is_better)
+            expected.append(best.final_score)
+    return float(np.mean(expected)) if expected else np.nan
 
 
 def _of(table: pd.DataFrame, method: str, seed: int) -> pd.DataFrame:

@@ -115,7 +115,8 @@ def test_what_is_written_is_told_apart_by_the_part_of_the_budget_in_which_it_end
             table((25, None, 0), method="rl"),
         ]
     ).assign(duration_s=lambda made: made.ended_at_s / 10)
-    found = over_time(programs, searches(programs).assign(seconds=30.0)).set_index(
+    settings = {"higher_is_better": True, "k": 2}
+    found = over_time(programs, searches(programs).assign(seconds=30.0), **settings).set_index(
         ["method", "part"]
     )
     assert list(found.index) == [("static", 1), ("static", 2), ("static", 3), ("rl", 3)]
@@ -125,3 +126,25 @@ def test_what_is_written_is_told_apart_by_the_part_of_the_budget_in_which_it_end
     assert found.reward_score.tolist()[:3] == [0.2, 0.2, 0.5]
     assert found.duration_s.tolist()[:3] == pytest.approx([0.5, 1.15, 2.95])
     assert found.loc[("rl", 3), ["distinct_share", "duration_s", "reward_score"]].isna().all()
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_best_of_k_of_a_part_is_the_mean_over_all_choices_and_over_seeds_with_k(higher):
+    sign = 1 if higher else -1
+    programs = pd.concat(
+        [
+            table((1, sign * 1, 5), (2, sign * 2, 3), (3, None, None), (9, sign * 9, 9)),
+            table((1, sign * 1, 7), (2, None, None), seed=1),
+            table((1, sign * 1, 100), seed=2),
+        ]
+    )
+    found = over_time(
+        programs.assign(duration_s=1.0),
+        searches(programs).assign(seconds=10.0),
+        higher_is_better=higher,
+        parts=2,
+        k=2,
+    ).set_index("part")
+    by_hand = np.mean([3, 5, 3])  # of the pairs of seed 0 in part 1
+    assert found.best_of_2[1] == pytest.approx(np.mean([by_hand, 7])), "seed 2 has too few"
+    assert np.isnan(found.best_of_2[2])
