@@ -47,35 +47,32 @@ def standing(found: Mapping[str, Recorded]) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)[["task", "method", "beaten"]]
 
 
-def over_tasks(table: pd.DataFrame, rng: np.random.Generator, against: str = "rl") -> pd.DataFrame:
-    """Rows of `standing` by method, and one method against each other one.
+def over_tasks(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Rows of `standing` by method; the first method, RL where it took part, against the others.
 
     Args:
         table: Of `standing`. Only tasks that have every method count.
         rng: Source of the bootstrap.
-        against: The method that is compared with each other one.
 
     Returns:
-        One row per method: tasks, beaten (mean over tasks), low, high; then ``ahead`` and
-        ``behind`` (tasks on which ``against`` is better and worse), ``difference`` (``against``
-        minus this method, mean over tasks), difference_low and difference_high. Intervals: 95 %,
-        bootstrapped over tasks, NaN for fewer than two. No differences in its own row.
+        One row per method, in the order of `METHODS`: tasks, beaten (mean over tasks), low, high;
+        then ``ahead`` and ``behind`` (tasks on which the first method is better and worse than this
+        one), ``difference`` (the first minus this one, mean over tasks), difference_low and
+        difference_high. Intervals: 95 %, bootstrapped over tasks, NaN for fewer than two. No
+        differences in the first row.
 
     Raises:
-        MleRlError: No task has every method, or ``against`` is none of them.
+        MleRlError: No task has every method.
     """
     shares = table.pivot(index="task", columns="method", values="beaten").dropna()
     shares = shares[[name for name in METHODS if name in shares]]
-    if shares.empty or against not in shares:
-        raise MleRlError(
-            f"No task has {against} and all the other methods: give every comparison the same "
-            "methods."
-        )
-    rows = []
+    if shares.empty:
+        raise MleRlError("No task has all of the methods: give every comparison the same ones.")
+    first, rows = shares.columns[0], []
     for method, mine in shares.items():
         row = {"method": method, "tasks": len(shares), **_interval("beaten", mine, rng)}
-        if method != against:
-            apart = shares[against] - mine
+        if method != first:
+            apart = shares[first] - mine
             row |= {"ahead": (apart > 0).sum(), "behind": (apart < 0).sum()}
             row |= _interval("difference", apart, rng, "difference_")
         rows.append(row)

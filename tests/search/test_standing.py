@@ -74,9 +74,12 @@ def test_one_method_alone_has_nothing_to_be_compared_with():
     assert pd.isna(rl.ahead)
 
 
-@pytest.mark.parametrize(
-    "table", [shares(rl=[0.2, None], tree=[None, 0.5]), shares(tree=[0.2], static=[0.1])]
-)
-def test_what_cannot_be_compared_is_a_sentence(table):
-    with pytest.raises(MleRlError, match="give every comparison the same methods"):
-        over_tasks(table, np.random.default_rng(0))
+def test_without_rl_the_first_method_is_compared_with_the_others():
+    table = shares(tree=[0.2], static=[0.5])
+    static, tree = over_tasks(table, np.random.default_rng(0)).itertuples()
+    assert (static.method, tree.difference) == ("static", pytest.approx(0.3))
+
+
+def test_tasks_that_share_no_methods_are_a_sentence():
+    with pytest.raises(MleRlError, match="give every comparison the same ones"):
+        over_tasks(shares(rl=[0.2, None], tree=[None, 0.5]), np.random.default_rng(0))
