@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME",
         help="of default, grammar, rl, smollm2, static, tree (default: these), evolution, "
-        "rl-scratch, rl-strict, rl-strict-scratch",
+        "rl-duration, rl-scratch, rl-penalty, rl-penalty-scratch",
     )
     compare.add_argument("--workers", type=int, default=2, help="programs at once; default: 2")
     compare.add_argument("--out", type=Path, help="folder; default: among the profile's results")

@@ -116,7 +116,7 @@ def project_root() -> Path:
     return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
 
 
-def kept_results(profile_name: str = "full") -> Path:
+def checkout_results(profile_name: str = "full") -> Path:
     """``results/<profile>`` of the checkout; that of ``full`` holds what is recorded for good."""
     return project_root() / "results" / profile_name
 
@@ -127,7 +127,7 @@ def results_folder(profile_name: str) -> Path:
         return Path(chosen).expanduser().resolve()
     if profile_name == "smoke":
         return Path(tempfile.mkdtemp(prefix="mle_rl_smoke_"))
-    return kept_results(profile_name)
+    return checkout_results(profile_name)
 
 
 def shown_path(path: Path) -> str:

@@ -22,7 +22,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from mle_rl import notebook_parameters
 from mle_rl.errors import MleRlError
-from mle_rl.notebook import kept_results, project_root, results_folder, write
+from mle_rl.notebook import checkout_results, project_root, results_folder, write
 from mle_rl.notebook_kernel import KernelClient, drive
 from mle_rl.notebook_outputs import MARK, first_widget_error, read_completed
 
@@ -165,7 +165,7 @@ def _recorded(results: Path) -> list[Path]:
 
     Not for a run that writes them itself: after each of its notebooks all would count as changed.
     """
-    full = kept_results()
+    full = checkout_results()
     if full == results:
         return []
     return sorted(path for path in full.rglob("*") if path.suffix in (".csv", ".json"))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mle_rl import tasks
 from mle_rl.errors import MleRlError
-from mle_rl.notebook import kept_results
+from mle_rl.notebook import checkout_results
 from mle_rl.search import recorded
 from mle_rl.tasks import Task
 
@@ -37,7 +37,7 @@ class Known:
 
 def long_search_folder() -> Path:
     """Where the long searches of the checkout lie, a folder for each task."""
-    return kept_results() / "long_search"
+    return checkout_results() / "long_search"
 
 
 def best_known(task: Task) -> Known:

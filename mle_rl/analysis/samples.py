@@ -10,7 +10,7 @@ import pandas as pd
 
 from mle_rl import tasks
 from mle_rl.errors import MleRlError, unknown_name
-from mle_rl.notebook import kept_results
+from mle_rl.notebook import checkout_results
 
 _KINDS = {
     "sample": int,
@@ -28,7 +28,7 @@ the beginning of the program's SHA-256 (empty if the completion held none)."""
 
 def headroom_folder() -> Path:
     """Where the samples of the committed figures lie, a file ``<task>.csv`` for each task."""
-    return kept_results() / "headroom"
+    return checkout_results() / "headroom"
 
 
 def read_samples(folder: Path | None = None, names: Sequence[str] = ()) -> dict[str, pd.DataFrame]:

@@ -25,11 +25,15 @@ LOOKS = {
     "grammar": ("green", ":"),
     "default": ("black", (0, (1, 3))),
     "evolution": ("orange", (0, (7, 2))),
+    "rl-duration": ("green", (0, (2, 1))),
     "rl-scratch": ("blue", "-."),
-    "rl-strict": ("orange", "--"),
-    "rl-strict-scratch": ("black", ":"),
+    "rl-penalty": ("purple", "--"),
+    "rl-penalty-scratch": ("black", (0, (4, 1, 1, 1))),
 }
 """Colour and line style of each method."""
+
+LINE = ["method", "minutes", "final_score", "low", "high"]
+"""Columns of the plotted numbers."""
 
 _POINTS = 241
 _SETTLED = 0.05
@@ -68,6 +72,13 @@ def plot_search(
         MleRlError: No method has a valid program for each seed, or budgets differ.
     """
     shown = lines_of(programs, searches, higher_is_better=higher_is_better, rng=rng)
+    if not programs.valid.any():
+        raise MleRlError("No program of the comparison is valid: give it more seconds.")
+    if shown.empty:
+        raise MleRlError(
+            "Every method has a seed without a valid program, so that none has a line: give them "
+            "more seconds."
+        )
     seconds = float(searches.seconds.iloc[0])
     fig, axes = plt.subplots(figsize=(7.6, 4.2))
     draw_lines(axes, shown, seconds, levels or {}, higher_is_better=higher_is_better)
@@ -90,24 +101,17 @@ def lines_of(
     higher_is_better: bool,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """The numbers of `plot_search`: method, minutes, final_score, low and high.
+    """The numbers of `plot_search`: method, minutes, final_score, low and high; maybe no row.
 
     Raises:
-        MleRlError: See `plot_search`.
+        MleRlError: Budgets differ.
     """
     if searches.seconds.nunique() != 1:
         raise MleRlError("Searches with different budgets cannot be compared in one figure.")
     curves = best_so_far(programs, higher_is_better=higher_is_better)
-    if curves.empty:
-        raise MleRlError("No program of the comparison is valid: give it more seconds.")
     seconds = float(searches.seconds.iloc[0])
     lines = [_line(curves, searches, method, seconds, rng) for method in _ordered(searches)]
-    drawn = [line for line in lines if len(line)]
-    if not drawn:
-        raise MleRlError(
-            "Every method has a seed without a valid program, so that none has a line: give them "
-            "more seconds."
-        )
+    drawn = [line for line in lines if len(line)] or [pd.DataFrame(columns=LINE)]
     return pd.concat(drawn, ignore_index=True)
 
 
@@ -206,6 +210,13 @@ def _limit(
     axes.set_xlim(0, seconds / 60)
 
 
+def leaders(shown: pd.DataFrame, *, higher_is_better: bool) -> tuple[list[str], float]:
+    """The methods whose lines end best, several where they tie, and that final score."""
+    last = shown.groupby("method", sort=False).final_score.last()
+    best = last.max() if higher_is_better else last.min()
+    return list(last.index[last == best]), float(best)
+
+
 def _title(
     shown: pd.DataFrame,
     searches: pd.DataFrame,
@@ -214,9 +225,8 @@ def _title(
     origin: str,
 ) -> str:
     """Who is ahead when the time is over, and how often and how long it was tried."""
-    last = shown.groupby("method", sort=False).final_score.last()
-    best = last.max() if higher_is_better else last.min()
-    ahead = " and ".join(METHODS[name].label for name in last.index[last == best])
+    methods, best = leaders(shown, higher_is_better=higher_is_better)
+    ahead = " and ".join(METHODS[name].label for name in methods)
     seeds = sorted(set(searches.seed))
     tried = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
     task = searches.task.iloc[0]

@@ -130,12 +130,15 @@ METHODS = {
     "grammar": Method("random search over the grammar", _random_search),
     "default": Method("scikit-learn's defaults", _default),
     "evolution": Method("evolution over the grammar", _evolution, asked_for=True),
-    "rl-scratch": _learner("RL, all from scratch", Learning(improve_share=0.0), asked_for=True),
-    "rl-strict": _learner(
-        "RL, failures cost 0.8", Learning(failure=-0.8, stage=0.1), asked_for=True
+    "rl-duration": _learner(
+        "RL, weighted by duration", Learning(weighting="paper"), asked_for=True
     ),
-    "rl-strict-scratch": _learner(
-        "RL, failures cost 0.8, all from scratch",
+    "rl-scratch": _learner("RL, scratch only", Learning(improve_share=0.0), asked_for=True),
+    "rl-penalty": _learner(
+        "RL, failure penalty 0.8", Learning(failure=-0.8, stage=0.1), asked_for=True
+    ),
+    "rl-penalty-scratch": _learner(
+        "RL, failure penalty 0.8, scratch only",
         Learning(failure=-0.8, stage=0.1, improve_share=0.0),
         asked_for=True,
     ),

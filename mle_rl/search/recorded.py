@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from mle_rl.errors import MleRlError
-from mle_rl.notebook import kept_results, results_folder
+from mle_rl.notebook import checkout_results, results_folder
 from mle_rl.search.methods import METHODS
 from mle_rl.search.record import COLUMNS, SEARCHES, files
 
@@ -23,7 +23,7 @@ FACTS = {
     "spent_s": "Seconds until the method had ended; one that trains ends after its update.",
     "date": "Day on which it ended.",
     "cores": "Processor cores that it could use.",
-    "settings": "Those of the comparison, see `mle_rl.search.settings`.",
+    "settings": "Of the comparison and of the method, see `mle_rl.search.settings`.",
     "best_program": "Text of the program that is best on the reward split, if one is valid.",
 }
 """What is known of a finished search beside its programs."""
@@ -54,11 +54,22 @@ class Recorded:
     @property
     def origin(self) -> str:
         """When and on how many cores the searches ran, and for how long each."""
-        days, cores = sorted(set(self.searches.date)), sorted(set(self.searches.cores))
-        on = " or ".join(str(number) for number in cores)
-        seconds = self.searches.seconds.iloc[0]
-        when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-        return f"recorded {when} on {on} cores, {seconds:g} s each"
+        return origin(self.searches)
+
+    def of(self, methods: Collection[str]) -> Recorded:
+        """The searches of these methods alone, as far as there are any."""
+        return Recorded(
+            *(part[part.method.isin(methods)] for part in (self.programs, self.searches))
+        )
+
+
+def origin(searches: pd.DataFrame) -> str:
+    """When and on how many cores some searches ran, and for how long each."""
+    days, cores = sorted(set(searches.date)), sorted(set(searches.cores))
+    on = " or ".join(str(number) for number in cores)
+    seconds = " or ".join(f"{each:g}" for each in sorted(set(searches.seconds)))
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return f"recorded {when} on {on} cores, {seconds} s each"
 
 
 def comparison_folder(profile: str, task: str = "") -> Path:
@@ -68,7 +79,7 @@ def comparison_folder(profile: str, task: str = "") -> Path:
 
 def comparisons(profile: str) -> dict[str, Recorded]:
     """The comparisons that the checkout has for a profile, by task; empty if there are none."""
-    root = kept_results(profile) / "compare"
+    root = checkout_results(profile) / "compare"
     folders = sorted(path.parents[1] for path in root.glob(f"*/{SEARCHES}/*.json"))
     return {folder.name: read(folder) for folder in dict.fromkeys(folders)}
 

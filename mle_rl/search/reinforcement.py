@@ -23,6 +23,7 @@ from mle_rl.search.loop import Trial
 from mle_rl.search.settings import Learning, Settings
 from mle_rl.training.config import TrainConfig
 from mle_rl.training.run import Controls, train
+from mle_rl.training.weighting import DurationWeighting
 
 ENDLESS = 10_000
 """Updates that no budget reaches."""
@@ -42,6 +43,7 @@ def configuration(run_dir: Path, settings: Settings, seed: int, learning: Learni
         rewards=RewardWeights(
             failure=learning.failure, stage=learning.stage, score_scale="percentile"
         ),
+        weighting=DurationWeighting(learning.weighting),
         limits=settings.limits,
         workers=settings.workers,
         tier=settings.tier,

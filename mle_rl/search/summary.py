@@ -139,9 +139,11 @@ def over_time(
         One row per method and part (from 1), searches of all seeds together: programs, valid_share,
         distinct_share (of the valid programs of the part, counted by seed), duration_s (median of
         the valid ones), reward_score (their median) and ``best_of_<k>``: the final score to be
-        expected of the best on the reward split of k programs of the part (`best_of_k`, mean over
-        seeds; NaN for seeds with fewer). It says more of the upper end than the best program
-        itself, which is one draw. A part in which nothing ended has no row.
+        expected of the best on the reward split of k programs of the part, if one of them is valid
+        (`best_of_k`; mean over the seeds with k or more, NaN if there is none). It says more of the
+        upper end than the best program itself, which is one draw; it takes the programs of a part
+        for draws from one distribution, which those of a tree search are not. A part in which
+        nothing ended has no row.
     """
     seconds = programs.merge(searches[[*SEARCH, "seconds"]], on=SEARCH).seconds.to_numpy()
     part = np.minimum(programs.ended_at_s.to_numpy() * parts // seconds, parts - 1).astype(int) + 1

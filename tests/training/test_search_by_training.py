@@ -114,7 +114,7 @@ def test_the_strict_one_from_scratch_trains_as_notebook_05_does(tmp_path):
         if "TrainConfig(" in c.source and "rewards" in c.source and c.cell_type == "code"
     ]
     settings = Settings(task="library-docstrings", seconds=600.0)
-    config = configuration(tmp_path, settings, 0, METHODS["rl-strict-scratch"].learning)
+    config = configuration(tmp_path, settings, 0, METHODS["rl-penalty-scratch"].learning)
     for setting in ("learning_rate", "entropy", "improve_share"):
         (written,) = [line for line in cell.splitlines() if f" {setting}=" in line]
         assert float(written.split("=")[1].rstrip(",")) == getattr(config, setting)
@@ -127,11 +127,17 @@ def test_the_strict_one_from_scratch_trains_as_notebook_05_does(tmp_path):
 def test_a_comparison_trains_with_the_settings_that_it_records(tmp_path):
     settings = Settings(task="doctor-visits", seconds=60.0, workers=3, tier="limits", batch_size=16)
     learning = Learning(
-        failure=-0.3, stage=0.02, improve_share=0.25, learning_rate=0.1, entropy=0.2
+        failure=-0.3,
+        stage=0.02,
+        improve_share=0.25,
+        learning_rate=0.1,
+        entropy=0.2,
+        weighting="paper",
     )
     config = configuration(tmp_path, settings, 4, learning)
     assert (config.rewards.failure, config.rewards.stage) == (-0.3, 0.02)
     assert (config.improve_share, config.learning_rate, config.entropy) == (0.25, 0.1, 0.2)
+    assert config.weighting.scheme == "paper"
     assert (config.tasks, config.seed, config.batch_size) == (("doctor-visits",), 4, 16)
     assert (config.workers, config.tier, config.limits) == (3, "limits", settings.limits)
 
