@@ -87,10 +87,11 @@ def plot_standing(table: pd.DataFrame, summary: pd.DataFrame) -> tuple[Figure, p
     axes.set_yticks(range(len(summary)), [METHODS[name].label for name in summary.method])
     axes.set_ylim(len(summary) - 0.4, -0.5)
     axes.set(xlim=(-0.02, 1.02), xlabel="percentile on the leaderboard of the final split")
-    highest = summary.method[summary.percentile == summary.percentile.max()]
+    shown = summary.percentile.round(2)  # what the title says is equal counts as equal
+    highest = summary.method[shown == shown.max()]
     axes.set_title(
         f"Highest mean: {' and '.join(METHODS[name].label for name in highest)} "
-        f"({summary.percentile.max():.2f})\n"
+        f"({shown.max():.2f})\n"
         f"(circles: {table.task.nunique()} tasks; diamond and bar: mean, 95 % interval over tasks)"
     )
     means = summary[["method", "percentile", "low", "high"]]

@@ -107,8 +107,8 @@ def test_the_standing_draws_the_tasks_that_count_and_names_the_highest_method():
     assert "2 tasks" in title
 
 
-def test_the_standing_names_all_who_tie():
-    table = standing(rl=[0.2, 0.4], tree=[0.4, 0.2])
+def test_the_standing_names_all_whose_means_look_equal():
+    table = standing(rl=[0.2, 0.4], tree=[0.4, 0.202])
     fig, _ = plot_standing(table, over_tasks(table))
     title = fig.axes[0].get_title(loc="left") or fig.axes[0].get_title()
     assert "reinforcement learning and static policy, tree search (0.30)" in title
