@@ -121,13 +121,11 @@ def best_of_k_curves(
     """
     rows = []
     for name, table in samples.items():
-        scores = table[["reward_score", "final_score"]].astype(object)
-        scores = scores.where(scores.notna(), None)
         scale = gain_scale(name)
         for k in _up_to(len(table)) if ks is None else [k for k in ks if k <= len(table)]:
             best = best_of_k(
-                scores.reward_score.tolist(),
-                scores.final_score.tolist(),
+                table.reward_score,
+                table.final_score,
                 k,
                 higher_is_better=tasks.load(name).higher_is_better,
             )

@@ -173,11 +173,8 @@ def _expected_best(programs: pd.DataFrame, k: int, higher_is_better: bool) -> fl
     expected = []
     for _, mine in programs.groupby("seed"):
         if len(mine) >= k and mine.valid.any():
-            scores = mine[["reward_score", "final_score"]].astype(object)
-            scores = scores.where(scores.notna(), None)
-            rewards, finals = scores.reward_score.tolist(), scores.final_score.tolist()
-            best = best_of_k(rewards, finals, k, higher_is_better=higher_is_better)
-            expected.append(best.final_score)
+            scores = mine.reward_score, mine.final_score
+            expected.append(best_of_k(*scores, k, higher_is_better=higher_is_better).final_score)
     return float(np.mean(expected)) if expected else np.nan
 
 

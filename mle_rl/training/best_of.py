@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, nan
+from math import comb, isnan, nan
 
 import numpy as np
 
@@ -40,8 +40,8 @@ def best_of_k(
     1, has the same count for pass@k.) Samples without a score are worse than all others.
 
     Args:
-        reward_scores: Scores that choose, None where there is none, length n.
-        final_scores: Scores that are reported, None in the same places.
+        reward_scores: Scores that choose, None or NaN where there is none, length n.
+        final_scores: Scores that are reported, None or NaN in the same places.
         k: Between 1 and n.
         higher_is_better: Direction of both.
 
@@ -52,7 +52,7 @@ def best_of_k(
     n = len(reward_scores)
     if not 1 <= k <= n:
         raise MleRlError(f"The best of {k} cannot be estimated from {n} samples: choose k up to n.")
-    scored = [(r, f) for r, f in zip(reward_scores, final_scores, strict=True) if r is not None]
+    scored = [(r, f) for r, f in zip(reward_scores, final_scores, strict=True) if _is_score(r)]
     scored.sort(key=lambda pair: pair[0], reverse=not higher_is_better)  # worst first
     missing = n - len(scored)
     chance = np.array([comb(missing + i, k - 1) / comb(n, k) for i in range(len(scored))])
@@ -103,3 +103,8 @@ def best_of_k_each(
         return BestOf(nan, nan, 0.0)
     expected = np.array(chance) @ np.array([pair for pair, _ in scored], dtype=float) / any_valid
     return BestOf(float(expected[0]), float(expected[1]), any_valid)
+
+
+def _is_score(score: float | None) -> bool:
+    """Whether there is one; a table has NaN where there is none."""
+    return score is not None and not isnan(score)

@@ -6,6 +6,7 @@ from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -311,3 +312,10 @@ def test_a_killed_sandbox_is_no_failed_program(policy):
 def test_what_cannot_be_evaluated_is_one_sentence(policy, n, message):
     with pytest.raises(MleRlError, match=message):
         evaluate(policy, Environment(), n, earlier=Archive())
+
+
+def test_a_score_that_is_missing_in_a_table_is_none():
+    table = pd.DataFrame({"reward": [0.2, None, 0.9, 0.5], "final": [1.0, None, 3.0, 2.0]})
+    lists = [[0.2, None, 0.9, 0.5], [1.0, None, 3.0, 2.0]]
+    found = best_of_k(table.reward, table.final, 2, higher_is_better=True)
+    assert found == best_of_k(*lists, 2, higher_is_better=True)
